@@ -167,6 +167,7 @@ static void created(struct front *f, struct buffer *b, const struct err *e)
 static void sealed(struct front *f, struct buffer *b, const struct err *e)
 {
     b->sealing = false;
+    (void)queue_offer_awaiting(f); /* it may have to move for a job now */
     if (e->code == 0) {
         answer_buffer(f, b);
         return;

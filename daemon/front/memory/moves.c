@@ -40,18 +40,27 @@ static bool flies(struct front *f, const struct buffer *b)
     return any;
 }
 
-/* Can its worker be asked to take the buffer? */
-static bool may_ask(const struct device *to, const struct buffer *b)
+/* May the buffer go on its way, or go on there? A worker that is to leave gets nothing new: only
+ * devices that take jobs take part. If only the host has the content, its own device has no part.
+ */
+static bool may_go(const struct front *f, const struct buffer *b, const struct device *to)
 {
-    bool serves = to->state == DEVICE_READY && to->killed_ns == 0 && to->link != NULL;
-    return serves && !device_yields(to) && arrivals_room(to) && !arrivals_has(to, b->handle);
+    bool away = buffer_state(b) == BUFFER_RESTORING && !b->restore_asked;
+    return device_takes(to) && (away || device_takes(f->device[b->device])) && arrivals_room(to) &&
+           !arrivals_has(to, b->handle);
+}
+
+static bool has_room(const struct buffer *b, const struct device *to, struct err *e)
+{
+    return b->freed || b->bytes <= tenant_room_to_move(b->tenant, to->index, device_whole(to)) ||
+           tenant_refuse(b->tenant, to, b->bytes, e) == 0;
 }
 
 /* The worker of `to` is asked for the content, which the host has. */
 static int carry(struct front *f, struct buffer *b, struct device *to, struct err *e)
 {
-    if (b->bytes > tenant_room_to_move(b->tenant, to->index, device_whole(to))) {
-        return tenant_refuse(b->tenant, to, b->bytes, e);
+    if (!has_room(b, to, e)) {
+        return e->code;
     }
     arrivals_add(to, b->handle, true);
     move_is(f, b, MOVE_ARRIVES);
@@ -63,16 +72,15 @@ static int carry(struct front *f, struct buffer *b, struct device *to, struct er
 /* The copy serves the move alone: jobs may write the buffer from now on. */
 static void drop_copy(struct front *f, struct buffer *b)
 {
-    bool rests = f->device[b->device]->evacuation.state != EVACUATION_NONE;
-    if (b->state == BUFFER_LIVE && !buffer_outlived(b) && !rests) {
+    if (b->state == BUFFER_LIVE && !buffer_outlived(b)) {
         evacuate_drop(f, b);
     }
 }
 
 int move_need(struct front *f, struct buffer *b, struct device *to, struct err *e)
 {
-    bool there = buffer_restorable(b) && b->pending == NULL && !b->restore_asked;
-    if (b->move != MOVE_NONE || !may_ask(to, b) || flies(f, b)) {
+    bool there = buffer_restorable(b) && b->pending == NULL;
+    if (b->move != MOVE_NONE || !may_go(f, b, to) || flies(f, b)) {
         return 0;
     }
     int rc = 0;
@@ -111,7 +119,7 @@ void move_copied(struct front *f, struct buffer *b, const struct err *e)
     move_is(f, b, MOVE_NONE);
     if (e->code != 0) {
         fail(f, b, e);
-    } else if (j == NULL || !may_ask(j->device, b) || !buffer_restorable(b)) {
+    } else if (j == NULL || !may_go(f, b, j->device) || !buffer_restorable(b)) {
         drop_copy(f, b); /* the job asks again */
     } else {
         struct err why = ERR_INIT;
@@ -152,19 +160,24 @@ static void arrive(struct front *f, struct buffer *b, struct device *to)
 
 bool move_arrived(struct front *f, struct buffer *b, struct device *to, const struct err *e)
 {
+    struct err why = ERR_INIT;
     bool serves = to->state == DEVICE_READY && to->killed_ns == 0;
     bool still = !b->restore_asked && !b->sealing && b->state != BUFFER_LOST;
-    bool moves = e->code == 0 && serves && still;
     move_is(f, b, MOVE_NONE);
     if (e->code != 0) {
         refused(f, b, e);
-    } else if (!moves) {
-        command_forget_buffer(to, b->handle);
-        drop_copy(f, b);
-    } else {
-        arrive(f, b, to);
+        return false;
     }
-    return moves;
+    if (serves && still && has_room(b, to, &why)) { /* others may have come since it was asked */
+        arrive(f, b, to);
+        return true;
+    }
+    command_forget_buffer(to, b->handle);
+    drop_copy(f, b);
+    if (why.code != 0) {
+        fail(f, b, &why);
+    }
+    return false;
 }
 
 void move_cancel(struct front *f, struct buffer *b)
@@ -179,5 +192,6 @@ void move_interrupted(struct front *f, struct buffer *b, const struct device *d)
 {
     if (b->move == MOVE_ARRIVES && b->move_to == d->index) {
         move_is(f, b, MOVE_NONE);
+        drop_copy(f, b);
     }
 }

@@ -28,7 +28,8 @@ static void offer_next(struct front *f, const struct job *j)
 {
     bool moves = false;
     for (unsigned i = 0; i < j->work.use_count && !moves; i++) {
-        const struct buffer_use *u = hazard_first(j->work.uses[i].buffer);
+        const struct buffer *b = j->work.uses[i].buffer;
+        const struct buffer_use *u = b->roams ? hazard_first(b) : NULL;
         moves = u != NULL && u->job->device != j->device;
     }
     if (moves) {

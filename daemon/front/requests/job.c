@@ -234,8 +234,17 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     explain_cap(j, predict_cap_ns(f, j), out, size);
 }
 
+/* The first of the two workers that does not take part in the move now; NULL: both do. */
+static const struct device *move_holder(const struct front *f, const struct buffer *b,
+                                        const struct device *to)
+{
+    const struct device *from = f->device[b->device];
+    bool away = buffer_state(b) == BUFFER_RESTORING;
+    return !away && !device_takes(from) ? from : !device_takes(to) ? to : NULL;
+}
+
 /* Is one of its buffers elsewhere, or needed elsewhere first? */
-static bool explain_move(const struct job *j, char *out, size_t size)
+static bool explain_move(const struct front *f, const struct job *j, char *out, size_t size)
 {
     char title[BUFFER_TITLE];
     for (unsigned i = 0; i < j->work.use_count; i++) {
@@ -251,9 +260,14 @@ static bool explain_move(const struct job *j, char *out, size_t size)
             return true;
         }
         if (b->device != j->device->index || b->move != MOVE_NONE) {
-            (void)snprintf(out, size,
-                           "waits for %s, which moves from device %u to device %u through the host",
-                           buffer_title(b, title), b->shown, device_shown(j->device));
+            const struct device *holder = move_holder(f, b, j->device);
+            int used = snprintf(
+                out, size, "waits for %s, which moves from device %u to device %u through the host",
+                buffer_title(b, title), b->shown, device_shown(j->device));
+            if (b->move == MOVE_NONE && holder != NULL && used > 0 && (size_t)used < size) {
+                (void)snprintf(out + used, size - (size_t)used, ": device %u is %s",
+                               device_shown(holder), device_state_name(holder));
+            }
             return true;
         }
     }
@@ -263,7 +277,7 @@ static bool explain_move(const struct job *j, char *out, size_t size)
 static void explain_restore(struct front *f, const struct job *j, char *out, size_t size)
 {
     char title[BUFFER_TITLE] = "";
-    if (explain_move(j, out, size)) {
+    if (explain_move(f, j, out, size)) {
         return;
     }
     for (unsigned i = 0; i < j->work.use_count; i++) {

@@ -100,7 +100,7 @@ static int check_buffers(struct front *f, const struct job *j, const struct devi
         const struct work_use *u = &j->work.uses[i];
         struct buffer *b = u->buffer;
         enum buffer_state state = buffer_state(b);
-        bool near = false;
+        bool near = b->device == d->index && !b->roams; /* mostly so */
         if (state == BUFFER_LOST) {
             char title[BUFFER_TITLE];
             return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
@@ -110,7 +110,7 @@ static int check_buffers(struct front *f, const struct job *j, const struct devi
             (void)undefined(u, e);
             return name_reader(u, e);
         }
-        int rc = check_place(f, d, b, &near, e);
+        int rc = near ? 0 : check_place(f, d, b, &near, e);
         if (rc != 0) {
             return rc;
         }

@@ -6,6 +6,7 @@
 
 #include "common/shape.h"
 #include "daemon/front/model/buffer.h"
+#include "daemon/front/model/device.h"
 #include "daemon/front/model/job.h"
 #include "daemon/front/sched/hazard_parts.h"
 
@@ -195,6 +196,7 @@ static void entry_link(struct work_use *use)
     g->urgent = g->urgent || j->sched.urgent;
     b->writers += g->writes;
     b->users++;
+    b->roams = b->roams || (j->device != NULL && j->device->index != b->device);
 }
 
 /* Everything that can fail comes first, so that a failure changes nothing. */
@@ -324,6 +326,9 @@ static void entry_leave(struct hazards *h, struct work_use *use)
         group_leave(h, g);
     } else {
         check_behind(h, g);
+    }
+    if (use->buffer->groups == NULL) {
+        use->buffer->roams = use->buffer->move != MOVE_NONE;
     }
     entry_discard(use);
 }

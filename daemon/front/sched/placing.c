@@ -8,8 +8,19 @@
 /* Where the buffer will be when all jobs that name it have had their turns. */
 static unsigned place_of(const struct buffer *b)
 {
-    const struct buffer_use *last = hazard_last(b);
+    const struct buffer_use *last = b->roams ? hazard_last(b) : NULL;
     return last != NULL && last->job->device != NULL ? last->job->device->index : b->device;
+}
+
+/* The one device that all are on, and stay on: that of most jobs. -1: not so. */
+static int still_place(const struct work *w)
+{
+    unsigned place = w->uses[0].buffer->device;
+    bool still = true;
+    for (unsigned i = 0; i < w->use_count && still; i++) {
+        still = w->uses[i].buffer->device == place && !w->uses[i].buffer->roams;
+    }
+    return still ? (int)place : -1;
 }
 
 /* The one device of all; -1: there are several. */
@@ -150,12 +161,15 @@ int placing_of(const struct front *f, const struct tenant *t, const struct job *
         *ret_place = -1;
         return 0;
     }
-    int place = common_place(w);
-    bool whole = place >= 0; /* what was checked for the devices of its buffers holds there */
-    for (unsigned i = 0; i < w->use_count && whole; i++) {
-        whole = alike(f, w, w->uses[i].buffer->device, f->device[place]);
+    int place = still_place(w);
+    if (place < 0) {
+        place = common_place(w);
+        bool whole = place >= 0; /* what was checked for the devices of its buffers holds there */
+        for (unsigned i = 0; i < w->use_count && whole; i++) {
+            whole = alike(f, w, w->uses[i].buffer->device, f->device[place]);
+        }
+        place = whole ? place : -1;
     }
-    place = whole ? place : -1;
     if (place >= 0 && (wish == 0 || device_shown(f->device[place]) == wish - 1)) {
         *ret_place = place;
         return 0;

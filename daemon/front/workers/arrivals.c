@@ -27,6 +27,15 @@ bool arrivals_room(const struct device *d)
     return arrivals_has(d, 0);
 }
 
+bool arrivals_any(const struct device *d)
+{
+    bool any = false;
+    for (unsigned i = 0; i < ARRIVALS_MAX && !any; i++) {
+        any = d->arrival[i].id != 0;
+    }
+    return any;
+}
+
 void arrivals_add(struct device *d, uint64_t id, bool wanted)
 {
     struct arrival *a = entry_of(d, 0);

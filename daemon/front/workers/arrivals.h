@@ -10,6 +10,8 @@
 #include "daemon/front/model/device.h"
 
 bool arrivals_room(const struct device *d);
+/* Has its worker to answer for any? Then it does not leave yet. */
+bool arrivals_any(const struct device *d);
 /* Was the device's worker asked to take the buffer, and has yet to answer? */
 bool arrivals_has(const struct device *d, uint64_t id);
 /* Its worker was asked. wanted: the buffer is to stay there. Without room nothing happens. */

@@ -66,10 +66,11 @@ static void step(struct front *f, struct device *d, enum evacuation state)
 
 /* ---- what may go ----------------------------------------------------------------------------- */
 
-/* Does a request wait for its worker? A seal that waits for jobs goes on with the next worker. */
+/* Does a request wait for its worker, or for that of the device where it moves? A seal that waits
+ * for jobs goes on with the next worker. */
 static bool is_asked(const struct buffer *b)
 {
-    return b->sealing || (b->pending != NULL && !b->seal_wanted);
+    return b->sealing || b->move != MOVE_NONE || (b->pending != NULL && !b->seal_wanted);
 }
 
 bool evacuate_keeps(const struct buffer *b)
@@ -81,8 +82,7 @@ bool evacuate_movable(const struct buffer *b)
 {
     bool own = (b->flags & (BUFFER_FLAG_EXPORT | BUFFER_FLAG_VARIABLE)) == 0;
     bool plain = !b->sealed || b->seal_wanted;
-    return buffer_state(b) == BUFFER_LIVE && own && plain && !is_asked(b) && b->copy == COPY_NONE &&
-           b->move == MOVE_NONE;
+    return buffer_state(b) == BUFFER_LIVE && own && plain && !is_asked(b) && b->copy == COPY_NONE;
 }
 
 uint64_t evacuate_room(const struct front *f)
@@ -220,11 +220,8 @@ void evacuate_begin(struct front *f, struct device *d)
 int evacuate_one(struct front *f, struct buffer *b, struct err *e)
 {
     struct device *d = f->device[b->device];
-    bool serves = d->state == DEVICE_READY && !device_yields(d) && d->link != NULL &&
-                  d->killed_ns == 0 && d->evacuation.state == EVACUATION_NONE;
     bool full = b->bytes > evacuate_room(f);
-    if (!serves || d->evacuation.asked >= COPIES_MAX || !descriptors_spare() ||
-        (full && f->moving > 0)) {
+    if (d->evacuation.asked >= COPIES_MAX || !descriptors_spare() || (full && f->moving > 0)) {
         return err_set(e, ERR_BUSY, "other buffers go to the host first");
     }
     if (full) {

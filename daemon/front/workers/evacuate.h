@@ -51,7 +51,7 @@ void evacuate_cancel(struct front *f, struct device *d);
 uint64_t evacuate_late_ns(const struct device *d);
 
 /* Asks the worker for a copy of one buffer that is movable and moves to another device. The device
- * serves: no job may get the buffer before the copy is dropped. ERR_BUSY: later. ERR_LIMIT: the
+ * takes jobs: none may get the buffer before the copy is dropped. ERR_BUSY: later. ERR_LIMIT: the
  * host has no room for it. Others: as command_buffer_lend. */
 int evacuate_one(struct front *f, struct buffer *b, struct err *e);
 /* The buffer leaves its device for `to`: its copy, if it has one, counts there. */

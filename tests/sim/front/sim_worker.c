@@ -11,6 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
@@ -436,45 +437,18 @@ void worker_drop_buffer(struct sim_worker *x, struct sim_worker_buffer *b)
     *b = x->buffer[--x->buffers];
 }
 
-/* The other worker that has the buffer now; NULL: it has not moved. */
-static struct sim_worker *moved_to(const struct sim *s, const struct sim_worker *x, uint64_t id)
-{
-    for (unsigned i = 0; i < s->workers; i++) {
-        struct sim_worker *y = s->worker[i];
-        if (y != x && y->state == WORKER_RUNS && worker_buffer(y, id) != NULL) {
-            return y;
-        }
-    }
-    return NULL;
-}
-
 static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_free *m)
 {
     struct sim_worker_buffer *b = worker_buffer(x, m->id);
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
     }
-    struct sim_buffer *known = model_find(s, m->id);
-    const struct sim_worker *to =
-        known != NULL && known->worker == x->id ? moved_to(s, x, m->id) : NULL;
-    if (to != NULL) {
-        sim_log(s, "worker %" PRIu64 ": buffer %#" PRIx64 " has moved to worker %" PRIu64, x->id,
-                m->id, to->id);
-        known->worker = to->id;
-    }
+    moves_free(s, x, m->id);
     b->freed = true;
     if (b->readers + b->writers == 0) {
         worker_drop_buffer(x, b);
     } else if (!memory_failed() && !x->lied) { /* without memory a record names no buffer */
         sim_fail(s, "worker: buffer %#" PRIx64 " is freed while jobs use it", m->id);
-    }
-}
-
-static void write_copy(struct sim *s, const struct sim_worker_buffer *b, int fd)
-{
-    size_t size = b->size < SIM_CONTENT ? b->size : SIM_CONTENT;
-    if (pwrite(fd, b->content, size, 0) != (ssize_t)size) {
-        sim_fail(s, "worker: cannot write a copy");
     }
 }
 
@@ -489,7 +463,7 @@ static void on_lent(struct sim *s, const struct hap *h)
         places_copy_refused(s, x);
         say_buffer(s, x, h->a, ERR_NOMEM);
     } else if (b != NULL && x->state == WORKER_RUNS && h->b >> 32 == s->era) {
-        write_copy(s, b, fd);
+        copy_write(s, b, fd);
         model_copied(s, h->a, true);
         say_buffer(s, x, h->a, 0);
     }
@@ -516,10 +490,11 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
         uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
         client_wants(s, m->id);
         at_ns += lease_is_slow(s, x, m->id) ? (1 + m->id % 8) * NS_PER_S : 0;
+        moves_begin(s, x, m->id, at_ns - s->now_ns);
         sim_at(s, at_ns, on_lent, x, m->id, s->era << 32 | (uint64_t)fds->fd[0]);
         return;
     }
-    write_copy(s, b, fds->fd[0]);
+    copy_write(s, b, fds->fd[0]);
     if (memfd_freeze(fds->fd[0], NULL) != 0) {
         sim_fail(s, "seal: the copy of buffer %#" PRIx64 " cannot be made unwritable", m->id);
     }
@@ -555,7 +530,7 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
         known->moved_era = 0;
         known->worker = x->id;
     }
-    say_buffer(s, x, m->id, 0);
+    moves_take(s, x, b);
 }
 
 static void take_load(struct sim *s, struct sim_worker *x, const struct msg_f_module_load *m)

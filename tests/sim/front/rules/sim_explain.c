@@ -8,6 +8,7 @@
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_shares.h"
 
 #define SETTLED_NS (2 * NS_PER_S) /* a worker that began before has told the front all it needs */
@@ -138,30 +139,6 @@ static void check_turn(struct sim *s, const struct job *j, const char *text)
     }
 }
 
-/* Whether one of its buffers is not where it runs, or on its way. */
-static bool has_far(const struct job *j)
-{
-    bool far = false;
-    for (unsigned i = 0; i < j->work.use_count && !far; i++) {
-        const struct buffer *b = j->work.uses[i].buffer;
-        far = b->device != j->device->index || b->move != MOVE_NONE;
-    }
-    return far;
-}
-
-/* Whether another device is to have one of its buffers first, for the job that the text names. */
-static bool has_wanted(struct sim *s, const struct job *j, const char *why)
-{
-    const struct job *other =
-        job_find(s->f->jobs, strtoull(why + strlen("waits for job "), NULL, 10));
-    bool meets = false;
-    for (unsigned i = 0; other != NULL && i < j->work.use_count && !meets; i++) {
-        const struct buffer_use *u = hazard_first(j->work.uses[i].buffer);
-        meets = u != NULL && u->job == other && other->device != j->device;
-    }
-    return meets;
-}
-
 /* It waits for what it needs itself. */
 static bool needs_something(struct sim *s, const struct job *j, const char *why, const char *text)
 {
@@ -182,13 +159,10 @@ static bool needs_something(struct sim *s, const struct job *j, const char *why,
         if (k != NULL && !strikes_may_pause(s, k->client->tenant)) {
             blame(s, text, "its tenant has cost others nothing");
         }
-    } else if (strncmp(why, "waits for buffer", 16) == 0) {
-        if (!has_far(j)) {
-            blame(s, text, "its buffers are where it runs");
-        }
-    } else if (strncmp(why, "waits for job", 13) == 0) {
-        if (!has_wanted(s, j, why)) {
-            blame(s, text, "that job does not need a buffer of it elsewhere");
+    } else if (strncmp(why, "waits for buffer", 16) == 0 ||
+               strncmp(why, "waits for job", 13) == 0) {
+        if (!moves_explained(s, j, why)) {
+            blame(s, text, "its buffers are where it runs, or may move");
         }
     } else {
         return false;

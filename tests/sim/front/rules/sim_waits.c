@@ -2,8 +2,8 @@
 
 #include <inttypes.h>
 
-#include "daemon/front/sched/hazard.h"
 #include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/hazard.h"
 #include "tests/sim/front/sim.h"
 
 #define OWED_NS  NS_PER_S

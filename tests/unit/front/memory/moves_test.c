@@ -5,9 +5,11 @@
 
 #include "common/memfd.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/memory/moves.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/arrivals.h"
+#include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/frame_check.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -284,12 +286,146 @@ START_TEST(the_other_worker_ends)
     ck_assert_uint_eq(far->device, 1);
     ck_assert_int_eq(buffer_state(far), BUFFER_LIVE);
     ck_assert(!arrivals_has(&k->device[0], far->handle));
+    is_on(far, 1); /* jobs there may write it now, so that the copy would be old */
     (void)queue_offer_awaiting(&k->f);
     turn();
+    ck_assert_uint_eq(copies[1], 2);
+    answer(1, far->handle, 0);
     ck_assert_uint_eq(carried[0], 2);
     answer(0, far->handle, 0);
     is_on(far, 0);
     finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
+enum leaving { YIELDS, DRAINS, HELD, KILLED, RESTS, LEAVINGS };
+
+static void leave(unsigned device, enum leaving how, bool begin)
+{
+    struct device *d = &k->device[device];
+    d->place.yields = begin && how == YIELDS;
+    d->drain.state = begin && how == DRAINS ? DRAIN_HOLDS : DRAIN_NONE;
+    d->recovery = begin && how == HELD;
+    d->killed_ns = begin && how == KILLED ? 1 : 0;
+    d->state = begin && how == RESTS ? DEVICE_RESTING : DEVICE_READY;
+}
+
+/* _i: which of the two, and how it leaves. */
+START_TEST(none_moves_from_or_to_one_that_leaves)
+{
+    struct err e = ERR_INIT;
+    unsigned device = (unsigned)_i % 2;
+    enum leaving how = (enum leaving)(_i / 2);
+    begin();
+    leave(device, how, true);
+    struct job *j = reader(0, true, true);
+    ck_assert_int_eq(move_need(&k->f, far, &k->device[0], &e), 0);
+    ck_assert_uint_eq(copies[1], 0);
+    ck_assert_int_eq(far->move, MOVE_NONE);
+    leave(device, how, false);
+    ck_assert_int_eq(move_need(&k->f, far, &k->device[0], &e), 0);
+    ck_assert_uint_eq(copies[1], 1);
+    leave(device, how, true); /* it has the copy, and does not go on */
+    answer(1, far->handle, 0);
+    ck_assert_uint_eq(carried[0], 0);
+    is_on(far, 1);
+    leave(device, how, false);
+    (void)queue_offer_awaiting(&k->f);
+    turn();
+    ck_assert_uint_eq(copies[1], 2);
+    answer(1, far->handle, 0);
+    answer(0, far->handle, 0);
+    is_on(far, 0);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Only the host has it: the device that it was on has no part. */
+START_TEST(from_a_device_without_worker_it_moves)
+{
+    begin();
+    struct memfd host = MEMFD_NONE;
+    ck_assert_int_eq(memfd_create_sealed("host", BYTES, &host, NULL), 0);
+    far->sealed = true;
+    far->host_fd = host.fd;
+    host.fd = -1;
+    memfd_finish(&host);
+    fake_lose(k, 1, true);
+    buffer_device_lost(&k->f, &k->device[1]);
+    k->device[1].state = DEVICE_RESTING;
+    ck_assert_int_eq(buffer_state(far), BUFFER_RESTORING);
+    struct job *j = reader(0, false, true);
+    ck_assert_uint_eq(carried[0], 1);
+    answer(0, far->handle, 0);
+    is_on(far, 0);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
+static bool may_leave(void)
+{
+    struct evacuation_load load = {.bytes = 0};
+    bool may = evacuate_count(far, &load);
+    ck_assert_int_eq(load.keeper, may ? KEEPER_NONE : KEEPER_REQUEST);
+    return may && !arrivals_any(&k->device[0]);
+}
+
+/* Neither worker leaves before the buffer is on one of them. */
+START_TEST(workers_stay_while_it_moves)
+{
+    begin();
+    ck_assert(may_leave());
+    struct job *j = reader(0, true, true);
+    ck_assert(!may_leave());
+    answer(1, far->handle, 0);
+    ck_assert(!may_leave());
+    ck_assert(arrivals_any(&k->device[0]));
+    answer(0, far->handle, 0);
+    ck_assert(may_leave());
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
+/* The tenant got another buffer there meanwhile. */
+START_TEST(without_room_it_does_not_arrive)
+{
+    begin();
+    k->tenant->limits.hard.bytes = 2 * BYTES;
+    struct job *j = reader(0, true, true);
+    uint64_t id = j->id;
+    answer(1, far->handle, 0);
+    ck_assert_uint_eq(carried[0], 1);
+    ck_assert(tenant_charge(k->tenant, 0, BYTES, fake_now()));
+    answer(0, far->handle, 0);
+    ck_assert_int_eq(k->error[id].code, ERR_LIMIT);
+    ck_assert_uint_eq(freed[0], 1);
+    tenant_discharge(k->tenant, 0, BYTES, fake_now());
+    is_on(far, 1);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Its line is empty for a moment, and the next job is of its own device. */
+START_TEST(a_cancelled_job_leaves_it_on_its_way)
+{
+    const struct err cancelled = {.code = ERR_CANCELLED};
+    begin();
+    struct job *j = reader(0, true, true);
+    answer(1, far->handle, 0);
+    job_conclude(&k->f, j, JOB_CANCELLED, &cancelled);
+    struct job *next = reader(1, false, true);
+    ck_assert_uint_eq(k->sent, 0);
+    answer(0, far->handle, 0);
+    answer(0, far->handle, 0);
+    answer(1, far->handle, 0);
+    is_on(far, 1);
+    ck_assert_uint_eq(k->sent, 1);
+    finish(next);
+    ck_assert(!far->roams);
     fake_destroy(k);
 }
 END_TEST
@@ -391,6 +527,11 @@ int main(void)
     tcase_add_test(tc, without_its_job_the_copy_is_dropped);
     tcase_add_test(tc, a_variable_elsewhere_is_not_waited_for);
     tcase_add_test(tc, other_workers_say_nothing_of_it);
+    tcase_add_loop_test(tc, none_moves_from_or_to_one_that_leaves, 0, 2 * LEAVINGS);
+    tcase_add_test(tc, from_a_device_without_worker_it_moves);
+    tcase_add_test(tc, workers_stay_while_it_moves);
+    tcase_add_test(tc, without_room_it_does_not_arrive);
+    tcase_add_test(tc, a_cancelled_job_leaves_it_on_its_way);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
