@@ -11,6 +11,7 @@
 #include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/outlook.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
@@ -87,7 +88,7 @@ int request_job_info(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    struct prediction expected = predict_job(c->f, j);
+    struct prediction expected = outlook_of(c->f, j);
     struct capbuf timings;
     capbuf_init(&timings, 65536);
     rc = job_timings(j, &timings, e);
@@ -344,7 +345,7 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
 /* Appends when the job is expected to begin and end. */
 static void explain_times(struct front *f, const struct job *j, char *out, size_t size)
 {
-    struct prediction p = predict_job(f, j);
+    struct prediction p = outlook_of(f, j);
     uint64_t now = front_now(f);
     size_t used = strlen(out);
     if (p.begin_ns == 0) {

@@ -14,8 +14,8 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/kind.h"
+#include "daemon/front/sched/outlook.h"
 #include "daemon/front/sched/placing.h"
-#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
@@ -282,15 +282,13 @@ static void take_options(const struct front *f, const struct session *s, struct 
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
 }
 
-/* A deadline that cannot be kept. Of a job that waits for others, or for a device, nothing is
- * known.
- */
+/* A deadline that cannot be kept. Of a job that waits for a device nothing is known. */
 static int check_deadline(struct front *f, const struct session *s, struct job *j, struct err *e)
 {
     j->tenant = s->tenant;
-    bool known = j->deadline_ns != NS_NEVER && hazard_clear(j) &&
-                 (j->device == NULL || device_serves(j->device)) && shares_reserve(f, s->tenant, j);
-    int rc = known ? predict_admit(f, j, e) : 0;
+    bool known = j->deadline_ns != NS_NEVER && (j->device == NULL || device_serves(j->device)) &&
+                 shares_reserve(f, s->tenant, j);
+    int rc = known ? outlook_admit(f, j, e) : 0;
     j->tenant = NULL;
     return rc == 0 ? 0 : refuse(f, e, rc, 0);
 }

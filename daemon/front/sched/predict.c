@@ -368,6 +368,22 @@ struct prediction predict_job(struct front *f, const struct job *j)
     return p;
 }
 
+struct prediction predict_behind(struct front *f, const struct job *j, uint64_t from_ns,
+                                 uint64_t work_ns)
+{
+    struct prediction p = {0};
+    struct estimate cost = cost_of(f, j);
+    if (cost.ns > 0 && may_begin(f, j)) {
+        struct ahead a = ahead_of(f, j, false);
+        uint64_t ready_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
+        p.begin_ns = ns_add(from_ns, (uint64_t)beside(&a, (double)work_ns));
+        p.begin_ns = p.begin_ns < ready_ns ? ready_ns : p.begin_ns;
+        p.end_ns = ns_add(p.begin_ns, cost.ns);
+        p.sure = cost.sure && a.unsure == 0;
+    }
+    return p;
+}
+
 /* ---- which device ---------------------------------------------------------------------------- */
 
 #define ENOUGH_NS (2 * NS_PER_MS) /* for a device to have in flight */
@@ -446,6 +462,11 @@ bool predict_elsewhere(struct front *f, struct device *base, const struct job *j
  * though the times of jobs vary. */
 #define MARGIN (1.0 / 8)
 
+bool predict_late(uint64_t wait_ns, uint64_t left_ns)
+{
+    return wait_ns > 0 && (double)wait_ns * (1 + MARGIN) > (double)left_ns;
+}
+
 static int refuse(const struct job *j, double wait_ns, uint64_t cost_ns, uint64_t now,
                   struct err *e)
 {
@@ -492,7 +513,7 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
     struct ahead a = ahead_of(f, j, false);
     double wait = wait_of(f, &a, job_rank_class(j));
     uint64_t now = turn_now(f);
-    if (wait > 0 && wait * (1 + MARGIN) > (double)sat_sub(j->deadline_ns, now)) {
+    if (predict_late((uint64_t)wait, sat_sub(j->deadline_ns, now))) {
         return refuse(j, wait, cost.ns, now, e);
     }
     return due_of(j) != NS_NEVER ? check_others(f, j, cost.ns, e) : 0;

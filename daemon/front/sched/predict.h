@@ -34,9 +34,16 @@ void predict_ready(struct front *f, struct job *j);
 void predict_taken(struct front *f, struct job *j);
 /* The job is done, and took so long. */
 void predict_learn(const struct job *j, uint64_t ns);
-/* When the job will begin and end. Unknown for one that waits for other jobs, kernels or memory, or
- * for a worker that does not serve. */
+/* When the job will begin and end. Unknown for one that waits for other jobs (outlook.h), kernels
+ * or memory, or for a worker that does not serve. */
 struct prediction predict_job(struct front *f, const struct job *j);
+/* The same of a job that will be ready later: once its device, which works for its tenant since
+ * `from_ns`, has done `work_ns` of that, and what others get meanwhile. */
+struct prediction predict_behind(struct front *f, const struct job *j, uint64_t from_ns,
+                                 uint64_t work_ns);
+/* Whether a job that begins after so long would miss a deadline that is `left_ns` away, by the
+ * margin of a prediction. */
+bool predict_late(uint64_t wait_ns, uint64_t left_ns);
 /* The least time until the cap of its tenant (cap.h) lets it go to a device that it may run on; 0:
  * it may go. */
 uint64_t predict_cap_ns(struct front *f, const struct job *j);

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/saturate.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/job.h"
 #include "daemon/front/model/session.h"
-#include "daemon/front/sched/predict.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/outlook.h"
 #include "tests/sim/front/sim.h"
 
 #define MARGIN  (1.0 / 8) /* as predict.c adds to a wait */
@@ -123,14 +126,38 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
 
 /* ---- admissions ------------------------------------------------------------------------------ */
 
+/* What is told of a new job is after what is told of the jobs that it waits for. */
+static void check_behind(struct sim *s, const struct job *j)
+{
+    struct hazard_preds preds;
+    struct prediction p = outlook_of(s->f, j);
+    if (p.begin_ns == 0 || j->state != JOB_QUEUED || hazard_clear(j)) {
+        return;
+    }
+    (void)hazard_preds(j, &preds);
+    for (unsigned i = 0; i < preds.count; i++) {
+        struct prediction before = outlook_of(s->f, preds.job[i]);
+        if (before.end_ns == 0 || before.end_ns > p.begin_ns) {
+            sim_fail(s,
+                     "due: job %" PRIu64 " is to begin in %" PRIu64 " us, and job %" PRIu64
+                     ", which it waits for, is to end in %" PRIu64 " us (0: unknown)",
+                     j->id, sat_sub(p.begin_ns, s->now_ns) / NS_PER_US, preds.job[i]->id,
+                     sat_sub(before.end_ns, s->now_ns) / NS_PER_US);
+        }
+    }
+}
+
 /* An answer about the new job names a time by its deadline, if one is known. */
 static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t id)
 {
     const struct job *j = job_find(s->f->jobs, id);
+    if (j != NULL) {
+        check_behind(s, j);
+    }
     if (j == NULL || j->deadline_ns == NS_NEVER || job_ended(j) || j->state != JOB_QUEUED) {
         return;
     }
-    struct prediction p = predict_job(s->f, j);
+    struct prediction p = outlook_of(s->f, j);
     uint64_t due = j->deadline_ns + LATE_NS;
     if (p.sure && p.begin_ns > s->now_ns &&
         (double)(p.begin_ns - s->now_ns) * (1 + MARGIN) > 1.01 * (double)(due - s->now_ns)) {
