@@ -44,13 +44,26 @@ static void say(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
     worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
 }
 
+static bool runs(const struct sim *s, uint64_t worker)
+{
+    bool runs = false;
+    for (unsigned i = 0; i < s->workers && !runs; i++) {
+        runs = s->worker[i]->id == worker && s->worker[i]->state == WORKER_RUNS;
+    }
+    return runs;
+}
+
 /* Another front than the one that asked gets the answer, too. */
 static void on_taken(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_buffer *b = x->epoch == h->a ? worker_buffer(x, h->b) : NULL;
+    struct sim_buffer *known = model_find(s, h->b);
     if (b != NULL && b->comes && x->state == WORKER_RUNS) {
         say(s, x, b);
+        if (known != NULL && !runs(s, known->worker)) {
+            known->worker = x->id;
+        }
     }
 }
 
@@ -66,19 +79,21 @@ void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
     }
 }
 
-/* The other worker that has the buffer now; NULL: it has not moved. */
+/* The other worker that has said that it has the buffer; NULL: it has not moved. */
 static struct sim_worker *moved_to(const struct sim *s, const struct sim_worker *x, uint64_t id)
 {
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *y = s->worker[i];
-        if (y != x && y->state == WORKER_RUNS && worker_buffer(y, id) != NULL) {
+        const struct sim_worker_buffer *b =
+            y != x && y->state == WORKER_RUNS ? worker_buffer(y, id) : NULL;
+        if (b != NULL && !b->comes) {
             return y;
         }
     }
     return NULL;
 }
 
-void moves_free(struct sim *s, struct sim_worker *x, uint64_t id)
+void moves_free(struct sim *s, const struct sim_worker *x, uint64_t id)
 {
     struct sim_buffer *known = model_find(s, id);
     const struct sim_worker *to =
@@ -87,6 +102,16 @@ void moves_free(struct sim *s, struct sim_worker *x, uint64_t id)
         sim_log(s, "worker %" PRIu64 ": buffer %#" PRIx64 " has moved to worker %" PRIu64, x->id,
                 id, to->id);
         known->worker = to->id;
+    }
+}
+
+void moves_worker_gone(struct sim *s, const struct sim_worker *x)
+{
+    for (unsigned i = 0; i < s->buffers && s->p.spread > 0; i++) {
+        struct sim_buffer *known = s->buffer[i];
+        if (known->worker == x->id && known->handle != 0) {
+            moves_free(s, x, known->handle);
+        }
     }
 }
 

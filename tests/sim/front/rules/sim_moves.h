@@ -21,7 +21,9 @@ void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
 /* The worker writes what the buffer has into its copy. */
 void copy_write(struct sim *s, const struct sim_worker_buffer *b, int fd);
 /* The worker frees the buffer, which another one may have now. */
-void moves_free(struct sim *s, struct sim_worker *x, uint64_t id);
+void moves_free(struct sim *s, const struct sim_worker *x, uint64_t id);
+/* The worker has ended, and may not have freed what others have now. */
+void moves_worker_gone(struct sim *s, const struct sim_worker *x);
 /* Has the worker the buffer, and will have it? It may have been told to free it, as it moved away.
  */
 bool moves_has(struct sim_worker *x, uint64_t id);
