@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim_load.h"
 
@@ -872,7 +871,6 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
 {
     shares_pass(s);
     shares_anew(s);
-    moves_worker_gone(s, x);
     if (!external && !x->killed && !x->lied && !x->cut) {
         note_suspect(s, x);
     }

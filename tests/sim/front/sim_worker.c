@@ -443,7 +443,6 @@ static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
     }
-    moves_free(s, x, m->id);
     b->freed = true;
     if (b->readers + b->writers == 0) {
         worker_drop_buffer(x, b);
@@ -522,13 +521,9 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
     if (fds->count != 1 || pread(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
         sim_fail(s, "worker: buffer %#" PRIx64 " has no copy", m->id);
     }
-    struct sim_buffer *known = model_find(s, m->id);
     if (m->lent == 0) {
         b->copy = fds->fd[0];
         fds->count = 0;
-    } else if (known != NULL && known->moved_era != 0) {
-        known->moved_era = 0;
-        known->worker = x->id;
     }
     moves_take(s, x, b);
 }

@@ -1,6 +1,7 @@
 #include "tests/sim/front/rules/sim_moves.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,26 +45,13 @@ static void say(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
     worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
 }
 
-static bool runs(const struct sim *s, uint64_t worker)
-{
-    bool runs = false;
-    for (unsigned i = 0; i < s->workers && !runs; i++) {
-        runs = s->worker[i]->id == worker && s->worker[i]->state == WORKER_RUNS;
-    }
-    return runs;
-}
-
 /* Another front than the one that asked gets the answer, too. */
 static void on_taken(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_buffer *b = x->epoch == h->a ? worker_buffer(x, h->b) : NULL;
-    struct sim_buffer *known = model_find(s, h->b);
     if (b != NULL && b->comes && x->state == WORKER_RUNS) {
         say(s, x, b);
-        if (known != NULL && !runs(s, known->worker)) {
-            known->worker = x->id;
-        }
     }
 }
 
@@ -74,43 +62,40 @@ void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
     if (b->comes) {
         moves_begin(s, x, b->id, ns);
         sim_at(s, s->now_ns + ns, on_taken, x, x->epoch, b->id);
-    } else {
-        say(s, x, b);
+        return;
     }
+    struct sim_buffer *known = model_find(s, b->id);
+    if (known != NULL && b->copy < 0 && known->moved_era != 0) { /* it comes back from the host */
+        known->moved_era = 0;
+        known->worker = x->id;
+    }
+    say(s, x, b);
 }
 
-/* The other worker that has said that it has the buffer; NULL: it has not moved. */
-static struct sim_worker *moved_to(const struct sim *s, const struct sim_worker *x, uint64_t id)
+static unsigned slot_of(const struct sim *s, uint64_t worker)
 {
-    for (unsigned i = 0; i < s->workers; i++) {
-        struct sim_worker *y = s->worker[i];
-        const struct sim_worker_buffer *b =
-            y != x && y->state == WORKER_RUNS ? worker_buffer(y, id) : NULL;
-        if (b != NULL && !b->comes) {
-            return y;
-        }
+    unsigned slot = UINT_MAX;
+    for (unsigned i = 0; i < s->workers && slot == UINT_MAX; i++) {
+        slot = s->worker[i]->id == worker ? s->worker[i]->number : slot;
     }
-    return NULL;
+    return slot;
 }
 
-void moves_free(struct sim *s, const struct sim_worker *x, uint64_t id)
+/* A buffer has moved: its content goes with another worker from now on. */
+static void note_moved(struct sim *s)
 {
-    struct sim_buffer *known = model_find(s, id);
-    const struct sim_worker *to =
-        known != NULL && known->worker == x->id ? moved_to(s, x, id) : NULL;
-    if (to != NULL) {
-        sim_log(s, "worker %" PRIu64 ": buffer %#" PRIx64 " has moved to worker %" PRIu64, x->id,
-                id, to->id);
-        known->worker = to->id;
-    }
-}
-
-void moves_worker_gone(struct sim *s, const struct sim_worker *x)
-{
-    for (unsigned i = 0; i < s->buffers && s->p.spread > 0; i++) {
+    for (unsigned i = 0; i < s->buffers; i++) {
         struct sim_buffer *known = s->buffer[i];
-        if (known->worker == x->id && known->handle != 0) {
-            moves_free(s, x, known->handle);
+        const struct buffer *b =
+            known->handle != 0 ? idmap_get(&s->f->buffers, known->handle) : NULL;
+        const struct device *d = b != NULL ? s->f->device[b->device] : NULL;
+        bool lives = b != NULL && b->state == BUFFER_LIVE && !buffer_outlived(b);
+        if (lives && known->worker != 0 && d->worker != 0 &&
+            slot_of(s, known->worker) != worker_slot_of(s, d)) {
+            sim_log(s, "buffer %#" PRIx64 " has moved to worker %" PRIu64, known->handle,
+                    d->worker);
+            known->worker = d->worker;
+            known->moved_era = 0;
         }
     }
 }
@@ -210,6 +195,10 @@ static uint64_t one_that_may(const struct sim *s, uint64_t wanted)
 
 void moves_check(struct sim *s)
 {
+    if (s->f->count.moved != s->still.moved) {
+        note_moved(s);
+        s->still.moved = s->f->count.moved;
+    }
     uint64_t one = one_that_may(s, s->still.buffer);
     if (one == 0 || one != s->still.buffer) {
         s->still.buffer = one;

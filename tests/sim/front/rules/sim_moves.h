@@ -20,17 +20,13 @@ void moves_begin(struct sim *s, struct sim_worker *x, uint64_t id, uint64_t ns);
 void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b);
 /* The worker writes what the buffer has into its copy. */
 void copy_write(struct sim *s, const struct sim_worker_buffer *b, int fd);
-/* The worker frees the buffer, which another one may have now. */
-void moves_free(struct sim *s, const struct sim_worker *x, uint64_t id);
-/* The worker has ended, and may not have freed what others have now. */
-void moves_worker_gone(struct sim *s, const struct sim_worker *x);
 /* Has the worker the buffer, and will have it? It may have been told to free it, as it moved away.
  */
 bool moves_has(struct sim_worker *x, uint64_t id);
 /* Is it true what EXPLAIN says of the job, that it waits for a buffer that moves, or for a job that
  * needs one elsewhere first? */
 bool moves_explained(const struct sim *s, const struct job *j, const char *why);
-/* At each step: what nothing keeps from moving goes on its way. */
+/* At each step: which worker has what has moved; what nothing keeps from moving goes on its way. */
 void moves_check(struct sim *s);
 /* Seldom: all buffers and devices. */
 void moves_check_all(struct sim *s);
