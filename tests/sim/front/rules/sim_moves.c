@@ -193,24 +193,6 @@ static uint64_t one_that_may(const struct sim *s, uint64_t wanted)
     return first;
 }
 
-void moves_check(struct sim *s)
-{
-    if (s->f->count.moved != s->still.moved) {
-        note_moved(s);
-        s->still.moved = s->f->count.moved;
-    }
-    uint64_t one = one_that_may(s, s->still.buffer);
-    if (one == 0 || one != s->still.buffer) {
-        s->still.buffer = one;
-        s->still.since_ns = s->now_ns;
-    }
-    if (s->now_ns > s->still.since_ns + START_NS && s->now_ns > s->stalled_ns + START_NS &&
-        !memory_failed()) {
-        sim_fail(s, "moves: a job waits for buffer %#" PRIx64 ", and nothing keeps it from moving",
-                 one);
-    }
-}
-
 /* ---- places, copies, accounts ---------------------------------------------------------------- */
 
 /* Its devices serve as long as it moves, and no job has it. */
@@ -230,6 +212,23 @@ static void check_moving(struct sim *s, const struct buffer *b)
     }
     if (flies(b)) {
         sim_fail(s, "moves: a job has buffer %#" PRIx64 ", which moves", b->handle);
+    }
+}
+
+static void check_all_moving(struct sim *s)
+{
+    const struct front *f = s->f;
+    uint32_t cursor = 0;
+    unsigned count = 0;
+    for (const struct buffer *b;
+         f->moving > 0 && (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        count += b->move != MOVE_NONE;
+        if (b->move != MOVE_NONE) {
+            check_moving(s, b);
+        }
+    }
+    if (count != f->moving) {
+        sim_fail(s, "moves: %u buffers move, %u are counted", count, f->moving);
     }
 }
 
@@ -270,20 +269,30 @@ static void check_accounts(struct sim *s)
     }
 }
 
+void moves_check(struct sim *s)
+{
+    if (s->f->count.moved != s->still.moved) {
+        note_moved(s);
+        s->still.moved = s->f->count.moved;
+    }
+    check_all_moving(s);
+    uint64_t one = one_that_may(s, s->still.buffer);
+    if (one == 0 || one != s->still.buffer) {
+        s->still.buffer = one;
+        s->still.since_ns = s->now_ns;
+    }
+    if (s->now_ns > s->still.since_ns + START_NS && s->now_ns > s->stalled_ns + START_NS &&
+        !memory_failed()) {
+        sim_fail(s, "moves: a job waits for buffer %#" PRIx64 ", and nothing keeps it from moving",
+                 one);
+    }
+}
+
 void moves_check_all(struct sim *s)
 {
-    const struct front *f = s->f;
     uint32_t cursor = 0;
-    unsigned count = 0;
-    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         check_copy(s, b);
-        count += b->move != MOVE_NONE;
-        if (b->move != MOVE_NONE) {
-            check_moving(s, b);
-        }
-    }
-    if (count != f->moving) {
-        sim_fail(s, "moves: %u buffers move, %u are counted", count, f->moving);
     }
     if (s->p.spread > 0) {
         check_accounts(s);
