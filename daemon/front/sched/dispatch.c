@@ -400,6 +400,16 @@ static struct job *next_of(struct front *f, struct device *base, struct device *
     return j;
 }
 
+/* Devices that a job has stopped, as it could not be alone there, take others now that it has
+ * gone. */
+static void go_on(struct front *f)
+{
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        d->stopped = false;
+    }
+}
+
 /* Sends one job to the device, or to one of its domains. false: none goes now. */
 static bool serve(struct front *f, struct device *base)
 {
@@ -409,8 +419,12 @@ static bool serve(struct front *f, struct device *base)
         if (j == NULL) {
             return false;
         }
+        bool stopped = j->wait == WAIT_ALONE;
         enum verdict v = try_send(f, j, d);
         if (v == SENT) {
+            if (stopped) {
+                go_on(f);
+            }
             return true;
         }
         d->stopped = v == STOP && (j->wait != WAIT_STAGING || !staging_again(f, d));

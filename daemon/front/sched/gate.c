@@ -73,6 +73,9 @@ void gate_hold(struct front *f, struct job *j, enum job_wait wait)
     job_set_wait(j, wait);
     put(j);
     gate_look(&f->gates, &j->tenant->gate, j->tenant);
+    if (wait == WAIT_TRANSFER) { /* else the end of a job is the occasion */
+        wake_at(f, j->tenant->gate.paid_ns);
+    }
 }
 
 void gate_moved(struct job *j)
@@ -135,8 +138,8 @@ struct job *gate_next(struct front *f)
         /* else an event is the occasion: a job leaves a worker, or the ready jobs */
         bool unpaid = t->gate.held[GATE_TRANSFER].first != NULL && gate_unpaid_ns(t, now) > 0;
         agenda_set(&f->gates, &t->gate.due, unpaid ? t->gate.paid_ns : NS_NEVER, t);
-        wake_at(f, unpaid ? t->gate.paid_ns : NS_NEVER);
     }
+    wake_at(f, agenda_next_ns(&f->gates)); /* of any tenant: the timer fired for the first only */
     return NULL;
 }
 

@@ -178,6 +178,7 @@ static void come_back(struct front *f, struct device *base)
             }
         }
     }
+    wake_at(f, agenda_next_ns(&base->line.capped)); /* the timer fired for the first only */
 }
 
 /* Takes tenants out of the line that have no ready job, whose worker takes none now, that are at
@@ -235,6 +236,12 @@ static struct job *class_head(struct front *f, struct device *base, unsigned cla
 {
     struct stake *passed = NULL;
     struct job *found = search(f, base, class, &passed);
+    if (found == NULL && passed != NULL && passed->passed == NULL) {
+        /* those beside it had no ready job any more, and are in the line no longer */
+        put_back(&base->line, passed, class);
+        passed = NULL;
+        found = search(f, base, class, &passed);
+    }
     uint64_t due = found != NULL ? served_of(found, base, class) : UINT64_MAX;
     for (; passed != NULL; passed = passed->passed) {
         put_back(&base->line, passed, class);

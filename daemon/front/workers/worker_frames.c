@@ -255,6 +255,7 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
     want(f, d, m.bytes);
     j->dispatched_ns = front_now(f);
     wake_at(f, job_overdue_ns(j));
+    f->hooks.kick(f); /* the other workers of the device no longer wait for the job */
     return 0;
 }
 

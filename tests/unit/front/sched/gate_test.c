@@ -8,12 +8,14 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
 #define BYTES 1024u /* of a transfer */
+#define FEW   128u  /* of one of several that are in flight */
 
 static struct fake *k;
 static struct tenant *other;
@@ -314,8 +316,93 @@ START_TEST(a_cap_of_device_time_is_explained)
 }
 END_TEST
 
+/* The timer fires for one tenant: the others that wait are not forgotten. */
+START_TEST(each_tenant_is_waited_for)
+{
+    struct job *j[3];
+    struct job *o[3];
+    begin();
+    k->tenant->limits.transfer_rate = 10 * FEW;
+    other->limits.transfer_rate = 5 * FEW;
+    for (unsigned i = 0; i < 3; i++) {
+        j[i] = offer(k->tenant, 0, FEW);
+        o[i] = offer(other, 0, FEW);
+    }
+    fake_turn(k);
+    ck_assert_uint_eq(flying(j, 3), 2);
+    ck_assert_int_eq(o[0]->state, JOB_DISPATCHED);
+    ck_assert_int_eq(o[1]->state, JOB_QUEUED);
+    fake_pass(agenda_next_ns(&k->f.gates) - fake_now());
+    k->f.wake_ns = NS_NEVER; /* it fires */
+    gates_watch(&k->f, fake_now());
+    fake_turn(k);
+    ck_assert(agenda_next_ns(&k->f.gates) != NS_NEVER);
+    ck_assert_uint_le(k->f.wake_ns, agenda_next_ns(&k->f.gates));
+    while (j[2]->state != JOB_DISPATCHED || o[2]->state != JOB_DISPATCHED) {
+        pass(10 * NS_PER_MS);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        finish(j[i]);
+        finish(o[i]);
+    }
+    fake_destroy(k);
+}
+END_TEST
+
+/* Nothing else may happen until a transfer is paid for. */
+START_TEST(a_held_transfer_has_a_timer)
+{
+    begin();
+    k->tenant->limits.transfer_rate = 10 * FEW;
+    for (unsigned i = 0; i < 2; i++) {
+        struct job *before = offer(k->tenant, 0, FEW);
+        fake_turn(k);
+        finish(before);
+    }
+    k->f.wake_ns = NS_NEVER;
+    struct job *j = offer(k->tenant, 0, FEW);
+    fake_turn(k);
+    ck_assert_int_eq(j->wait, WAIT_TRANSFER);
+    ck_assert_uint_le(k->f.wake_ns, k->tenant->gate.paid_ns);
+    pass(100 * NS_PER_MS);
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(each_tenant_at_a_cap_is_waited_for)
+{
+    begin();
+    k->tenant->limits.device_share = 10;
+    other->limits.device_share = 5;
+    struct job *j[2] = {offer(k->tenant, 0, 0), offer(k->tenant, 0, 0)};
+    struct job *o[2] = {offer(other, 0, 0), offer(other, 0, 0)};
+    const struct agenda *capped = &k->device[0].line.capped;
+    fake_turn(k);
+    ck_assert_int_eq(o[1]->state, JOB_QUEUED);
+    fake_pass(agenda_next_ns(capped) - fake_now());
+    k->f.wake_ns = NS_NEVER; /* it fires */
+    ck_assert_ptr_eq(shares_head(&k->f, &k->device[0]), j[1]);
+    ck_assert(agenda_next_ns(capped) != NS_NEVER);
+    ck_assert_uint_eq(k->f.wake_ns, agenda_next_ns(capped));
+    k->kicked = true;
+    fake_turn(k);
+    ck_assert_int_eq(j[1]->state, JOB_DISPATCHED);
+    while (o[1]->state != JOB_DISPATCHED) {
+        pass(10 * NS_PER_MS);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        finish(j[i]);
+        finish(o[i]);
+    }
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("gate", a_tenant_has_its_jobs_in_flight_and_others_theirs, held_jobs_come_and_go,
            a_limit_that_rises_lets_go_and_one_that_falls_ends_nothing,
            a_reload_that_removes_a_tenant_ends_none_of_its_jobs,
            transfers_wait_until_they_are_paid_for, a_large_transfer_is_paid_for_afterwards,
-           the_rate_holds, a_cap_of_device_time_is_explained)
+           the_rate_holds, a_cap_of_device_time_is_explained, each_tenant_is_waited_for,
+           a_held_transfer_has_a_timer, each_tenant_at_a_cap_is_waited_for)
