@@ -14,6 +14,7 @@
 #include "daemon/front/housekeeping.h"
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/memory/moves.h"
 #include "daemon/front/memory/settle.h"
 #include "daemon/front/metrics/metrics.h"
 #include "daemon/front/model/wake.h"
@@ -429,6 +430,7 @@ static void set_hooks(struct front *f)
         .entry_removed = on_entry_removed,
         .kick = kick,
         .module_need = building_need,
+        .buffer_need = move_need,
         .module_build_done = module_answered,
         .module_settled = buffer_module_settled,
         .device_added = on_device_added,

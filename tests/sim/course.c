@@ -166,6 +166,14 @@ static void choose_tokens(uint64_t seed, struct course_params *p, unsigned weigh
     }
 }
 
+/* The same. Jobs then name buffers of several devices. */
+static void choose_spread(uint64_t seed, struct course_params *p)
+{
+    struct chance c = chance_of(seed, 21);
+    bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS;
+    p->spread = may && p->devices > 1 && chance_percent(&c, 30) ? 20 + chance_below(&c, 70) : 0;
+}
+
 /* The same. Of single devices. */
 static void choose_drains(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
 {
@@ -259,6 +267,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_limits(seed, &p.params);
     choose_sockets(seed, &p.params);
     choose_tokens(seed, &p.params, weight);
+    choose_spread(seed, &p.params);
     choose_drains(seed, &p.params, weight);
     choose_domains(seed, &p.params, weight);
     choose_backend(seed, &p.params);

@@ -45,6 +45,7 @@
     X(divided, 0, 1)     /* 1: devices are instances of one GPU; a process sees one */             \
     X(automatic, 0, 1)   /* 1: the front chooses the back end, and has none of the first */        \
     X(guaranteed, 0, 40) /* percent of a device, to each tenant with a socket or tokens */         \
+    X(spread, 0, 90)     /* percent of buffers that name a device, beyond 10 */                    \
     X(special, 0, 15)    /* enum course_world */                                                   \
     X(roles, 0, 1)       /* 1: tenants differ in their rights, and ask for more than those */      \
     X(watch, 0, 1)       /* 1: what jobs do is recorded, and logged */                             \

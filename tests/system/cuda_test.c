@@ -87,7 +87,7 @@ static const struct {
 /* FAULT 1-5: a kernel's illegal address, trap or abort; a fault that the driver reports
  * required: the worker ends; jobs beside it run again, alone; undefined content is not read
  * defence: `front/sched/completion.c`: decide, run_again; `front/sched/dispatch.c`: try_send,
- *   check_defined; `front/sched/conclude.c`: taint_readers
+ *   check_buffers; `front/sched/conclude.c`: taint_readers
  * also: `test_system_kernels`: crash_beside_others; `test_system_workers`: faulting_device,
  *   always_faulting_device; `test_system_buffers`: refusals; `front_flow_test`:
  *   a_job_to_run_alone_has_no_others_beside_it, readers_behind_a_failed_writer_fail;

@@ -338,13 +338,13 @@ typedef struct gpud_buffer_desc {
     char name[GPUD_NAME]; /* if published */
 } gpud_buffer_desc;
 
-/* Memory on a device of the daemon's choice, owned by the session. A job's buffers share a device,
- * so the daemon chooses the one with most of the session's buffers while its own memory has room;
- * otherwise the one with most room, host included. flags: enum gpud_buffer_flag; label may be
+/* Memory on a device of the daemon's choice, owned by the session: the one with most of its buffers
+ * while that has room, else the one with most room, host included. A job's buffers move to one
+ * device, unless it only copies; STATE if they cannot. flags: enum gpud_buffer_flag; label may be
  * NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED), LIMIT (STAY) */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);
-/* The same on one device: its id, not GPUD_ON(id). */
+/* The same on one device, until a job moves it: its id, not GPUD_ON(id). */
 GPUD_API int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape,
                                    uint32_t flags, const char *label, gpud_buffer *ret_buffer);
 /* Earlier jobs still use it; the handle is stale at once. Does not block. BAD_HANDLE, STALE_HANDLE.
@@ -703,7 +703,7 @@ typedef struct gpud_submit_options {
      * outputs remain blocked and undefined until it ends. The worker is ended only if a loaded
      * kernel of this tenant runs there and no other tenant uses the worker. */
     uint64_t time_limit_ns;
-    uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
+    uint64_t device;   /* GPUD_ON(id), where its buffers move; 0 = the daemon chooses */
     uint64_t trace_id; /* 0 = none */
     const char *label; /* NULL: none */
     gpud_done_cb done; /* see gpud_set_event_cb for where it runs; NULL: none */

@@ -20,6 +20,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/domains.h"
@@ -263,13 +264,17 @@ static void forget(struct device *d, uint64_t id, record_entry entry)
 }
 
 /* Makes the buffer of the record's entry. NULL: no entry, a damaged entry, or no memory. */
-static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
+static struct buffer *buffer_given(struct front *f, struct device *d,
+                                   const struct msg_w_inventory_buffer *m,
                                    struct record_view *ret_view, struct msg_record_buffer *ret_meta)
 {
-    enum entry entry = entry_of(d, RECORD_BUFFER, id, ret_view);
-    /* the former front freed the buffer, and ended before it sent the frame */
-    if (entry == ENTRY_NONE) {
-        command_forget_buffer(d, id);
+    enum entry entry = entry_of(d, RECORD_BUFFER, m->id, ret_view);
+    /* the former front freed the buffer, and ended before it sent the frame; or the buffer was
+     * moving here, and the worker has yet to answer for it */
+    if (entry == ENTRY_NONE && m->arriving != 0 && arrivals_room(d)) {
+        arrivals_add(d, m->id, false);
+    } else if (entry == ENTRY_NONE) {
+        command_forget_buffer(d, m->id);
     }
     if (entry != ENTRY_FRESH) {
         return NULL;
@@ -279,7 +284,7 @@ static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t i
         b = buffer_from(f, d, ret_meta);
     }
     if (b == NULL) {
-        forget(d, id, ret_view->entry);
+        forget(d, m->id, ret_view->entry);
     }
     return b;
 }
@@ -289,7 +294,7 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory
 {
     struct msg_record_buffer record;
     struct record_view view;
-    struct buffer *b = buffer_given(f, d, m->id, &view, &record);
+    struct buffer *b = buffer_given(f, d, m, &view, &record);
     int rc = b != NULL ? check_inventory(b, m, fd, e) : 0;
     if (rc != 0) {
         record_drop(d->record, view.entry);

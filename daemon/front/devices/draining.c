@@ -14,6 +14,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
@@ -62,7 +63,8 @@ static bool is_calm(const struct device *d, enum drain_state drain)
     }
     switch (d->state) {
     case DEVICE_READY:
-        return d->killed_ns == 0 && d->link != NULL && d->inflight_count == 0 && d->restores == 0;
+        return d->killed_ns == 0 && d->link != NULL && d->inflight_count == 0 && d->restores == 0 &&
+               !arrivals_any(d);
     case DEVICE_STARTING:
     case DEVICE_WAITING:
     case DEVICE_ABSENT:
@@ -204,7 +206,7 @@ static void say_kept(struct front *f, struct device *base, enum keeper keeper,
             load->buffers + load->copies, keep_room(f));
         break;
     default:
-        (void)snprintf(what, sizeof what, "%u buffers are being made or sealed", k->asked);
+        (void)snprintf(what, sizeof what, "%u buffers are being made, sealed or moved", k->asked);
     }
     bool news = base->drain.keeper != keeper && keeper != KEEPER_REQUEST;
     base->drain.keeper = keeper;

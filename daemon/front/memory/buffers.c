@@ -7,11 +7,13 @@
 #include "common/descriptors.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/memory/moves.h"
 #include "daemon/front/memory/variable.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/evacuate.h"
 
@@ -124,6 +126,7 @@ static void buffer_lost(struct front *f, struct buffer *b)
 {
     discount(f, b);
     restore_forget(f->device[b->device], b);
+    move_cancel(f, b);
     evacuate_drop(f, b);
     buffer_set_state(b, BUFFER_LOST);
     buffer_unexport(f, b);
@@ -164,6 +167,7 @@ static void created(struct front *f, struct buffer *b, const struct err *e)
 static void sealed(struct front *f, struct buffer *b, const struct err *e)
 {
     b->sealing = false;
+    (void)queue_offer_awaiting(f); /* it may have to move for a job now */
     if (e->code == 0) {
         answer_buffer(f, b);
         return;
@@ -254,12 +258,9 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
     }
 }
 
-void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
+/* What the worker's answer says. */
+static struct err error_of(const struct buffer *b, const struct msg_w_buffer *m)
 {
-    struct buffer *b = idmap_get(&f->buffers, m->id);
-    if (b == NULL || b->device != d->index) {
-        return;
-    }
     struct err e = ERR_INIT;
     if (m->code != 0) {
         (void)err_set_vendor(&e, (int)m->code, (int)m->vendor, "%.*s", (int)m->text.size,
@@ -267,6 +268,38 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
         (void)err_wrap(&e, "buffer %s of %llu bytes for %s", b->label, (unsigned long long)b->bytes,
                        b->tenant->name);
     }
+    return e;
+}
+
+/* An answer for a buffer that moves to the device, or was to do so. */
+static void moved(struct front *f, struct device *d, const struct msg_w_buffer *m)
+{
+    bool wanted = arrivals_end(d, m->id);
+    struct buffer *b = idmap_get(&f->buffers, m->id);
+    if (wanted && b != NULL) {
+        struct device *from = f->device[b->device];
+        struct err e = error_of(b, m);
+        if (move_arrived(f, b, d, &e)) {
+            restore_forget(from, b);
+        }
+        buffer_seal_next(f, b);
+    } else if (m->code == 0) {
+        command_forget_buffer(d, m->id);
+    }
+    (void)queue_offer_awaiting(f);
+}
+
+void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
+{
+    if (arrivals_has(d, m->id)) {
+        moved(f, d, m);
+        return;
+    }
+    struct buffer *b = idmap_get(&f->buffers, m->id);
+    if (b == NULL || b->device != d->index) {
+        return;
+    }
+    struct err e = error_of(b, m);
     if (b->state == BUFFER_CREATING) {
         created(f, b, &e);
     } else if (b->state == BUFFER_RESTORING) {
@@ -276,6 +309,9 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
             sealed(f, b, &e);
         } else if (b->copy != COPY_NONE) {
             evacuate_answered(f, b, &e);
+            if (b->move == MOVE_COPIES) {
+                move_copied(f, b, &e);
+            }
             buffer_seal_next(f, b);
         }
         if (b->state == BUFFER_LIVE && m->gone != 0) { /* a former front asked for its memory */
@@ -340,6 +376,7 @@ void buffer_settle(struct front *f, struct buffer *b)
     (void)idmap_remove(&f->buffers, b->handle);
     b->tenant->held[TENANT_BUFFERS]--;
     command_buffer_free(f, b);
+    move_cancel(f, b);
     evacuate_drop(f, b);
     variable_detach(f, b->variable);
     buffer_destroy(b);
@@ -350,7 +387,8 @@ void buffer_settle(struct front *f, struct buffer *b)
 
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
-    bool live = buffer_state(b) == BUFFER_LIVE && b->copy == COPY_NONE;
+    bool still = b->copy == COPY_NONE && b->move == MOVE_NONE;
+    bool live = buffer_state(b) == BUFFER_LIVE && still;
     if (!b->seal_wanted || b->writers > 0 || !live || device_yields(f->device[b->device])) {
         return;
     }
@@ -386,6 +424,7 @@ void buffer_module_settled(struct front *f, struct module *m)
 static void mark_lost(struct front *f, struct device *d, struct buffer *b)
 {
     b->asked = b->asked && b->device != d->index;
+    move_interrupted(f, b, d);
     if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
         !buffer_outlived(b)) {
         return;
@@ -435,6 +474,7 @@ void buffer_lose_some(struct front *f)
 void buffer_device_lost(struct front *f, struct device *d)
 {
     evacuate_lost(d);
+    arrivals_forget(d);
     d->restores = 0;
     d->restore_ns = 0;
     d->losses++;

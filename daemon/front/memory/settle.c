@@ -3,6 +3,8 @@
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
 
 static void settle_buffers(struct front *f, struct job *j)
 {
@@ -21,8 +23,23 @@ static void settle_buffers(struct front *f, struct job *j)
     }
 }
 
+/* The next job in the line of a buffer may run on another device, where the buffer then moves. */
+static void offer_next(struct front *f, const struct job *j)
+{
+    bool moves = false;
+    for (unsigned i = 0; i < j->work.use_count && !moves; i++) {
+        const struct buffer *b = j->work.uses[i].buffer;
+        const struct buffer_use *u = b->roams ? hazard_first(b) : NULL;
+        moves = u != NULL && u->job->device != j->device;
+    }
+    if (moves) {
+        (void)queue_offer_awaiting(f);
+    }
+}
+
 void memory_job_left(struct front *f, struct job *j)
 {
+    offer_next(f, j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         buffer_seal_next(f, j->work.uses[i].buffer);
     }

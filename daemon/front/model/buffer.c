@@ -45,6 +45,28 @@ void buffer_discharge(const struct buffer *b, struct device *d, uint64_t now_ns)
     }
 }
 
+bool buffer_may_move(const struct buffer *b)
+{
+    bool own = (b->flags & (BUFFER_FLAG_EXPORT | BUFFER_FLAG_VARIABLE)) == 0;
+    return own && b->name[0] == '\0' && b->openers == 0;
+}
+
+void buffer_move_to(struct buffer *b, struct device *from, struct device *to, uint64_t now_ns)
+{
+    if (!b->freed) { /* else it counts no more */
+        buffer_discharge(b, from, now_ns);
+    }
+    b->device = to->index;
+    b->shown = device_shown(to);
+    b->losses = &to->losses;
+    if (!b->freed) {
+        (void)buffer_charge(b, to, now_ns); /* the sum over all devices is as before */
+        for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
+            o->session->near[to->index]++;
+        }
+    }
+}
+
 void buffer_own(struct buffer *b, struct session *s)
 {
     b->owner = s;

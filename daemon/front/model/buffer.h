@@ -53,6 +53,13 @@ enum buffer_copy {
     BUFFER_COPIES,
 };
 
+/* Whether it is on its way to another device; memory/moves.c's. */
+enum buffer_move {
+    MOVE_NONE,
+    MOVE_COPIES,  /* its worker copies it to the host for that (COPY_ASKED) */
+    MOVE_ARRIVES, /* the worker of `move_to` was asked to take the content from the host */
+};
+
 /* The place of an unfinished job in the line of the buffer (sched/hazard.h); hazard.c's. */
 struct buffer_use {
     struct job *job;
@@ -102,8 +109,12 @@ struct buffer {
     int spoiled_code;    /* error of that job */
     bool asked;          /* its worker was asked to make it */
     bool sealed;
-    bool sealing;           /* the worker fills host_fd */
-    enum buffer_copy copy;  /* of one that is not sealed */
+    bool sealing;          /* the worker fills host_fd */
+    enum buffer_copy copy; /* of one that is not sealed */
+    bool roams; /* a job in its line runs, or ran, on another device than its own, or it moves */
+    enum buffer_move move;
+    unsigned move_to;       /* MOVE_ARRIVES: place in front->device */
+    unsigned move_tries;    /* how often a worker lacked room for it */
     int host_fd;            /* memfd with its content, owned; -1: none */
     bool handed;            /* the launcher keeps host_fd for the next front; keep.c's */
     bool restore_asked;     /* restoring: the worker was asked to copy it in */
@@ -135,6 +146,12 @@ struct buffer {
     unsigned mark;               /* scratch of mark_uses in conclude.c; else 0 */
     unsigned use_hint;           /* where the last job found it in its uses; a hint */
 };
+
+/* May it move to another device? Not if other processes or sessions may have it, or if it is a
+ * variable, whose memory belongs to its module. */
+bool buffer_may_move(const struct buffer *b);
+/* It is on that device from now on, with all that counts it. */
+void buffer_move_to(struct buffer *b, struct device *from, struct device *to, uint64_t now_ns);
 
 /* Bytes that it counts for on its device and for its tenant: 0 for a variable, whose memory belongs
  * to its module. Each buffer that is not lost is charged once. buffer_charge returns false, and

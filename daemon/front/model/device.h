@@ -72,6 +72,7 @@ struct tenant;
 
 #define STREAMS_MAX   16u
 #define STAGING_ALIGN 256u    /* bytes */
+#define ARRIVALS_MAX  16u     /* buffers that are on their way to a device at a time */
 #define UUID_OPTION   "uuid=" /* begins a pin, or an option, that names devices by UUID */
 
 enum device_state {
@@ -314,6 +315,10 @@ struct device {
     uint64_t busy_ns;
 
     /* memory; memory/ */
+    struct arrival {          /* a buffer of another device that its worker was asked to take */
+        uint64_t id;          /* of the buffer; 0: none */
+        bool unwanted;        /* its worker is to free it */
+    } arrival[ARRIVALS_MAX];  /* workers/arrivals.c's */
     unsigned restores;        /* unanswered requests to restore sealed buffers */
     struct buffer *restoring; /* sealed buffers to restore after those; refused ones at the end */
     uint64_t restore_ns;      /* no refused one is asked for before that */

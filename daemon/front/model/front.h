@@ -86,6 +86,12 @@ struct front_hooks {
 
     /* A device needs the module: builds it, loads it, then offers waiting jobs again. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
+
+    /* ---- buffers ---- */
+
+    /* A job that runs on `to` needs the buffer, which is on another device: moves it, then offers
+     * waiting jobs again. An error: it cannot move. */
+    int (*buffer_need)(struct front *f, struct buffer *b, struct device *to, struct err *e);
     /* A build has succeeded or failed. `r`: the compiler's response; NULL: no response. */
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
     /* A build or a load of the module has succeeded or failed. */
@@ -168,6 +174,7 @@ struct front_hooks {
 
 struct front_counters {
     uint64_t submitted, done, failed, cancelled, lost, refused, deduplicated, replayed;
+    uint64_t moved, moved_bytes;     /* buffers from device to device */
     uint64_t rejected[FRONT_ERRORS]; /* submissions that were answered with the error */
 };
 
@@ -291,6 +298,7 @@ struct front {
     unsigned domain_count;
     unsigned domain_end;      /* the place behind the last domain; 0: there was none */
     uint64_t evacuated_bytes; /* of buffers whose domains rest: workers/evacuate.h */
+    unsigned moving;          /* buffers that are on their way to another device */
     uint64_t copies_kept;     /* by the launcher for the next front: workers/keep.h */
     uint64_t copies_coming;   /* that it is to keep, too */
     uint64_t copies_max;

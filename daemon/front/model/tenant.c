@@ -208,9 +208,14 @@ static uint64_t most_of(const struct tenant *t, uint64_t all)
     return hard < both ? hard : both;
 }
 
+uint64_t tenant_room_to_move(const struct tenant *t, unsigned device, uint64_t all)
+{
+    return sat_sub(most_of(t, all), t->device_bytes[device]);
+}
+
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)
 {
-    uint64_t here = sat_sub(most_of(t, all), t->device_bytes[device]);
+    uint64_t here = tenant_room_to_move(t, device, all);
     uint64_t in_all = sat_sub(t->limits.total, t->buffer_bytes);
     return here < in_all ? here : in_all;
 }

@@ -140,6 +140,8 @@ void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes, uint64_
 /* Bytes of buffers that it may add on the device. Bounds: its hard limit, pool plus its part of
  * host memory, and its total over all devices. */
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);
+/* The same for a buffer that it has on another device already. */
+uint64_t tenant_room_to_move(const struct tenant *t, unsigned device, uint64_t all);
 /* Bytes that other tenants must leave for its buffers: the unused part of its guarantee. */
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);
 /* Checks whether it may have one more. `usual`: the limit, unless its section has another.

@@ -235,13 +235,60 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     explain_cap(j, predict_cap_ns(f, j), out, size);
 }
 
-static void explain_restore(const struct job *j, char *out, size_t size)
+/* The first of the two workers that does not take part in the move now; NULL: both do. */
+static const struct device *move_holder(const struct front *f, const struct buffer *b,
+                                        const struct device *to)
 {
-    char title[BUFFER_TITLE] = "a buffer";
+    const struct device *from = f->device[b->device];
+    bool away = buffer_state(b) == BUFFER_RESTORING;
+    return !away && !device_takes(from) ? from : !device_takes(to) ? to : NULL;
+}
+
+/* Is one of its buffers elsewhere, or needed elsewhere first? */
+static bool explain_move(const struct front *f, const struct job *j, char *out, size_t size)
+{
+    char title[BUFFER_TITLE];
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        const struct buffer *b = j->work.uses[i].buffer;
+        const struct buffer_use *first = hazard_first(b);
+        if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) {
+            continue; /* it does not move, and jobs elsewhere do not wait for it */
+        }
+        if (first != NULL && first->job->device != j->device) {
+            (void)snprintf(
+                out, size, "waits for job %" PRIu64 ", which needs %s on device %u first",
+                first->job->id, buffer_title(b, title), device_shown(first->job->device));
+            return true;
+        }
+        if (b->device != j->device->index || b->move != MOVE_NONE) {
+            const struct device *holder = move_holder(f, b, j->device);
+            int used = snprintf(
+                out, size, "waits for %s, which moves from device %u to device %u through the host",
+                buffer_title(b, title), b->shown, device_shown(j->device));
+            if (b->move == MOVE_NONE && holder != NULL && used > 0 && (size_t)used < size) {
+                (void)snprintf(out + used, size - (size_t)used, ": device %u is %s",
+                               device_shown(holder), device_state_name(holder));
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static void explain_restore(struct front *f, const struct job *j, char *out, size_t size)
+{
+    char title[BUFFER_TITLE] = "";
+    if (explain_move(f, j, out, size)) {
+        return;
+    }
     for (unsigned i = 0; i < j->work.use_count; i++) {
         if (buffer_state(j->work.uses[i].buffer) == BUFFER_RESTORING) {
             (void)buffer_title(j->work.uses[i].buffer, title);
         }
+    }
+    if (title[0] == '\0') { /* the content has come, and the job is offered again */
+        explain_turn(f, j, out, size);
+        return;
     }
     (void)snprintf(out, size,
                    "waits for the content of %s: its device had no memory for it after its worker "
@@ -265,7 +312,7 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
                        module_waited_for(f, j));
         break;
     case WAIT_RESTORE:
-        explain_restore(j, out, size);
+        explain_restore(f, j, out, size);
         break;
     case WAIT_STAGING:
         (void)snprintf(out, size,

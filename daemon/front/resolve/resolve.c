@@ -255,21 +255,6 @@ static int take_temps(struct resolver *r, struct err *e)
     return 0;
 }
 
-/* All buffers of a job must be on one device: data never moves implicitly. */
-static int choose_device(struct work *w, struct err *e)
-{
-    for (unsigned i = 0; i < w->use_count; i++) {
-        const struct buffer *b = w->uses[i].buffer;
-        int device = (int)b->device;
-        if (w->device >= 0 && w->device != device) {
-            return err_set(e, ERR_STATE, "its buffers live on devices %u and %u",
-                           w->uses[0].buffer->shown, b->shown);
-        }
-        w->device = device;
-    }
-    return 0;
-}
-
 static int resolve_steps(struct resolver *r, struct err *e)
 {
     struct proto_iter it = proto_iter_of(r->in->steps);
@@ -280,7 +265,7 @@ static int resolve_steps(struct resolver *r, struct err *e)
             return rc;
         }
     }
-    return choose_device(r->work, e);
+    return 0;
 }
 
 int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e)

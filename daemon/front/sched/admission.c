@@ -15,6 +15,7 @@
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/kind.h"
 #include "daemon/front/sched/outlook.h"
+#include "daemon/front/sched/placing.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
@@ -234,8 +235,9 @@ static int check_device(const struct front *f, const struct tenant *t, int made,
 static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_t wish,
                        struct err *e)
 {
-    int made = j->work.device;
-    int rc = check_device(f, t, made, wish, e);
+    int made = -1;
+    int rc = placing_of(f, t, j, wish, &made, e);
+    rc = rc == 0 ? check_device(f, t, made, wish, e) : rc;
     if (rc != 0) {
         return rc;
     }

@@ -74,16 +74,33 @@ static int name_reader(const struct work_use *u, struct err *e)
     return err_wrap(e, "step %u, launch: %s", u->step, u->reader->name);
 }
 
+/* The buffer is where the first job in its line runs, and moves there when no job has it.
+ * *ret_here: it is on the device, and no job before this one needs it elsewhere. A variable does
+ * not move: a job that was bound to another device before it was opened only keeps its order. */
+static int check_place(struct front *f, const struct device *d, struct buffer *b, bool *ret_here,
+                       struct err *e)
+{
+    const struct buffer_use *first = hazard_first(b);
+    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) {
+        *ret_here = true;
+        return 0;
+    }
+    bool near = first == NULL || first->job->device == d;
+    *ret_here = near && b->device == d->index && b->move == MOVE_NONE;
+    return near && b->device != d->index ? f->hooks.buffer_need(f, b, f->device[d->index], e) : 0;
+}
+
 /* *ret_here: the worker has it. If not, it has yet to get the content of a buffer that it lacked
  * memory for (memory/buffers.h). */
-static int check_defined(const struct job *j, const struct device *d, bool *ret_here, struct err *e)
+static int check_buffers(struct front *f, const struct job *j, const struct device *d,
+                         bool *ret_here, struct err *e)
 {
     *ret_here = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
-        const struct buffer *b = u->buffer;
+        struct buffer *b = u->buffer;
         enum buffer_state state = buffer_state(b);
-        *ret_here = *ret_here && state != BUFFER_RESTORING;
+        bool near = b->device == d->index && !b->roams; /* mostly so */
         if (state == BUFFER_LOST) {
             char title[BUFFER_TITLE];
             return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
@@ -93,6 +110,11 @@ static int check_defined(const struct job *j, const struct device *d, bool *ret_
             (void)undefined(u, e);
             return name_reader(u, e);
         }
+        int rc = near ? 0 : check_place(f, d, b, &near, e);
+        if (rc != 0) {
+            return rc;
+        }
+        *ret_here = *ret_here && near && state != BUFFER_RESTORING;
     }
     return 0;
 }
@@ -306,7 +328,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         return fail(f, j, &e);
     }
     bool here = false;
-    if (check_strikes(f, j, &e) != 0 || check_defined(j, d, &here, &e) != 0) {
+    if (check_strikes(f, j, &e) != 0 || check_buffers(f, j, d, &here, &e) != 0) {
         return fail(f, j, &e);
     }
     if (!here) {

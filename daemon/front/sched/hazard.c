@@ -6,6 +6,7 @@
 
 #include "common/shape.h"
 #include "daemon/front/model/buffer.h"
+#include "daemon/front/model/device.h"
 #include "daemon/front/model/job.h"
 #include "daemon/front/sched/hazard_parts.h"
 
@@ -195,6 +196,7 @@ static void entry_link(struct work_use *use)
     g->urgent = g->urgent || j->sched.urgent;
     b->writers += g->writes;
     b->users++;
+    b->roams = b->roams || (j->device != NULL && j->device->index != b->device);
 }
 
 /* Everything that can fail comes first, so that a failure changes nothing. */
@@ -325,6 +327,9 @@ static void entry_leave(struct hazards *h, struct work_use *use)
     } else {
         check_behind(h, g);
     }
+    if (use->buffer->groups == NULL) {
+        use->buffer->roams = use->buffer->move != MOVE_NONE;
+    }
     entry_discard(use);
 }
 
@@ -450,6 +455,11 @@ bool hazard_clear(const struct job *j)
 struct buffer_use *hazard_first(const struct buffer *b)
 {
     return b->groups != NULL ? b->groups->members : NULL;
+}
+
+struct buffer_use *hazard_last(const struct buffer *b)
+{
+    return b->groups != NULL ? b->groups->prev->members->prev : NULL;
 }
 
 struct buffer_use *hazard_behind(const struct buffer_use *u)

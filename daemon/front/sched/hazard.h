@@ -63,6 +63,8 @@ bool hazard_next(struct hazards *h, struct hazard_check *ret_check);
 
 /* The first use in the line of the buffer; NULL: no unfinished job uses it. */
 struct buffer_use *hazard_first(const struct buffer *b);
+/* The last one; NULL: as above. */
+struct buffer_use *hazard_last(const struct buffer *b);
 /* The next use in the line, in the order of groups; NULL: `u` is the last. */
 struct buffer_use *hazard_behind(const struct buffer_use *u);
 /* The last writer in the line before `u`; NULL: none. */

@@ -243,12 +243,8 @@ int command_buffer_lend(struct front *f, struct buffer *b, struct err *e)
                      : err_set(e, ERR_WORKER_LOST, "the worker has ended");
 }
 
-void command_buffer_restore(struct front *f, struct buffer *b)
+static void send_content(struct front *f, struct device *d, const struct buffer *b)
 {
-    struct device *d = device_of(f, b);
-    if (d == NULL) {
-        return;
-    }
     struct err e = ERR_INIT;
     struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
     struct msg_f_buffer_restore m = {.id = b->handle,
@@ -258,8 +254,33 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                      .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
                                      .stays = (b->flags & BUFFER_FLAG_STAY) != 0,
                                      .lent = b->copy == COPY_KEPT};
-    record_buffer(d, b);
     sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
+}
+
+void command_buffer_restore(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    if (d != NULL) {
+        record_buffer(d, b);
+        send_content(f, d, b);
+    }
+}
+
+void command_buffer_carry(struct front *f, struct device *to, const struct buffer *b)
+{
+    if (to->link != NULL) {
+        send_content(f, to, b);
+    }
+}
+
+/* The new entry goes first: if this front ends between the two, the next one finds both, and frees
+ * what the second names. */
+void command_buffer_moved(struct front *f, struct buffer *b, struct device *from)
+{
+    uint64_t old = b->record;
+    b->record = 0;
+    record_buffer(f->device[b->device], b);
+    record_drop(from->record, old);
 }
 
 /* A worker gets an arena before the first job that names it. */

@@ -21,6 +21,10 @@ void command_buffer_seal(struct front *f, struct buffer *b);
 int command_buffer_lend(struct front *f, struct buffer *b, struct err *e);
 void command_buffer_export(struct front *f, struct buffer *b);
 void command_buffer_restore(struct front *f, struct buffer *b);
+/* The same for a buffer of another device, which may move to `to`. */
+void command_buffer_carry(struct front *f, struct device *to, const struct buffer *b);
+/* The buffer was on `from`: the record of its device has it now. */
+void command_buffer_moved(struct front *f, struct buffer *b, struct device *from);
 void command_arena_free(struct front *f, struct arena *a); /* in all workers that got it */
 void command_arena_drop(const struct device *d, const struct arena *a);
 int command_module_load(struct device *d, const struct build *b, struct err *e);

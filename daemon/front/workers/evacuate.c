@@ -66,10 +66,11 @@ static void step(struct front *f, struct device *d, enum evacuation state)
 
 /* ---- what may go ----------------------------------------------------------------------------- */
 
-/* Does a request wait for its worker? A seal that waits for jobs goes on with the next worker. */
+/* Does a request wait for its worker, or for that of the device where it moves? A seal that waits
+ * for jobs goes on with the next worker. */
 static bool is_asked(const struct buffer *b)
 {
-    return b->sealing || (b->pending != NULL && !b->seal_wanted);
+    return b->sealing || b->move != MOVE_NONE || (b->pending != NULL && !b->seal_wanted);
 }
 
 bool evacuate_keeps(const struct buffer *b)
@@ -216,6 +217,37 @@ void evacuate_begin(struct front *f, struct device *d)
     }
 }
 
+int evacuate_one(struct front *f, struct buffer *b, struct err *e)
+{
+    struct device *d = f->device[b->device];
+    bool full = b->bytes > evacuate_room(f);
+    if (d->evacuation.asked >= COPIES_MAX || !descriptors_spare() || (full && f->moving > 0)) {
+        return err_set(e, ERR_BUSY, "other buffers go to the host first");
+    }
+    if (full) {
+        return err_set(e, ERR_LIMIT,
+                       "%llu bytes have to pass through the host, which has %llu for copies "
+                       "([domains] host_memory_max)",
+                       (unsigned long long)b->bytes, (unsigned long long)evacuate_room(f));
+    }
+    int rc = command_buffer_lend(f, b, e);
+    if (rc == 0) {
+        copy_is(f, b, COPY_DUE);
+        charge(f, b);
+        copy_is(f, b, COPY_ASKED);
+        d->evacuation.asked++;
+    }
+    return rc;
+}
+
+void evacuate_leave(struct front *f, const struct buffer *b, struct device *to)
+{
+    if (b->copy != COPY_NONE) {
+        f->device[b->device]->evacuation.bytes -= b->bytes;
+        to->evacuation.bytes += b->bytes;
+    }
+}
+
 void evacuate_drop(struct front *f, struct buffer *b)
 {
     struct device *d = f->device[b->device];
@@ -271,12 +303,14 @@ void evacuate_answered(struct front *f, struct buffer *b, const struct err *e)
     d->evacuation.heard_ns = front_now(f);
     if (b->copy == COPY_ASKED && e->code == 0) {
         copy_is(f, b, COPY_KEPT);
-        keep_copy(f, b);
+        if (b->move == MOVE_NONE) { /* else its worker keeps the content */
+            keep_copy(f, b);
+        }
         d->evacuation.asked--;
         go_on(f, d);
         return;
     }
-    if (b->copy == COPY_ASKED) {
+    if (b->copy == COPY_ASKED && b->move == MOVE_NONE) {
         fail(f, d, e->text);
     }
     evacuate_drop(f, b);

@@ -50,6 +50,13 @@ void evacuate_cancel(struct front *f, struct device *d);
 /* When a worker that copies, and has not answered since, counts as hung. */
 uint64_t evacuate_late_ns(const struct device *d);
 
+/* Asks the worker for a copy of one buffer that is movable and moves to another device. The device
+ * takes jobs: none may get the buffer before the copy is dropped. ERR_BUSY: later. ERR_LIMIT: the
+ * host has no room for it. Others: as command_buffer_lend. */
+int evacuate_one(struct front *f, struct buffer *b, struct err *e);
+/* The buffer leaves its device for `to`: its copy, if it has one, counts there. */
+void evacuate_leave(struct front *f, const struct buffer *b, struct device *to);
+
 /* The worker has answered for a copy. */
 void evacuate_answered(struct front *f, struct buffer *b, const struct err *e);
 /* The worker has ended. Copies that are complete remain. */

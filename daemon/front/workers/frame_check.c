@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "daemon/front/workers/arrivals.h"
+
 /* Is the code 0 or an error of the protocol's list? */
 static bool is_code(int64_t code)
 {
@@ -78,12 +80,12 @@ int frame_check_done(const struct front *f, const struct device *d, const struct
     return 0;
 }
 
-/* An unknown handle was freed meanwhile; a handle of another device was never given to this
- * worker. */
+/* An unknown handle was freed meanwhile. A handle of another device was never given to this worker,
+ * unless the buffer moves here, or was to move here when the former front ended. */
 static int check_buffer(const struct front *f, const struct device *d, uint64_t id, struct err *e)
 {
     const struct buffer *b = idmap_get(&f->buffers, id);
-    if (b != NULL && b->device != d->index) {
+    if (b != NULL && b->device != d->index && d->state != DEVICE_ADOPTING && !arrivals_has(d, id)) {
         return err_set(
             e, ERR_PROTOCOL,
             "the worker reported buffer %#" PRIx64 ", which the front did not send to it", id);

@@ -9,6 +9,7 @@
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/rest.h"
 
@@ -55,7 +56,7 @@ static bool is_calm(const struct device *d)
 {
     bool calm = d->state == DEVICE_READY || d->state == DEVICE_WAITING || d->state == DEVICE_ABSENT;
     return d->owner != NULL && calm && d->killed_ns == 0 && !d->losing && d->inflight_count == 0 &&
-           d->restores == 0;
+           d->restores == 0 && !arrivals_any(d);
 }
 
 bool place_is_quiet(const struct front *f, const struct device *d)

@@ -81,7 +81,7 @@ static void create(struct user *u, struct chance *r)
     gpud_shape shape = gpud_shape_1d(GPUD_F32, elements);
     uint32_t flags = b->zero ? GPUD_BUFFER_ZERO : 0;
     uint64_t device = chance_below(r, s->p.devices);
-    int rc = chance_percent(r, 10)
+    int rc = chance_percent(r, 10 + (unsigned)s->p.spread)
                  ? CALL(u, gpud_buffer_create_on, u->lib, device, shape, flags, label, &handle)
                  : CALL(u, gpud_buffer_create, u->lib, shape, flags, label, &handle);
     if (rc == 0 && b->handle == 0) {

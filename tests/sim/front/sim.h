@@ -377,6 +377,7 @@ struct sim_worker_buffer {
     uint8_t content[SIM_CONTENT];
     unsigned readers, writers; /* jobs that run */
     bool freed;                /* when no job uses it any more */
+    bool comes;                /* from another device: the worker has yet to answer for it */
 };
 
 struct sim_worker_step {
@@ -833,11 +834,16 @@ struct sim {
     uint64_t closed_ns;  /* when the front before it ended */
     uint64_t up_era;     /* of the last front that was up; rules/sim_waits.c's, as the next */
     uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does */
-    uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
-    bool settled;        /* all is over */
-    unsigned ends;       /* of workers */
-    unsigned hungry;     /* waits for a lease that were announced */
-    struct {             /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
+    struct {
+        uint64_t buffer; /* that nothing keeps from moving; 0: none */
+        uint64_t since_ns;
+        uint64_t moved; /* buffers that the front has moved */
+    } still;            /* rules/sim_moves.c's */
+    uint64_t idle_ns;   /* since when all is idle, at the end; 0: it is not */
+    bool settled;       /* all is over */
+    unsigned ends;      /* of workers */
+    unsigned hungry;    /* waits for a lease that were announced */
+    struct {            /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
         uint64_t device_ns, ends;
         struct sim_ended *ended;                           /* uthash */
         void (*job_ended)(struct front *f, struct job *j); /* the front's own hook */

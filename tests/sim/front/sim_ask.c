@@ -51,7 +51,8 @@ static void ask_create(struct sim *s, struct sim_client *c, struct chance *r)
     uint64_t elements = large ? 1 + chance_below(r, s->p.memory_kib * 300)
                               : 1 + chance_below(r, SIM_CONTENT / ELEMENT);
     bool zero = chance_percent(r, 60);
-    ask_new(s, c, elements, zero, chance_percent(r, 10) ? 1 + chance_below(r, s->p.devices) : 0);
+    ask_new(s, c, elements, zero,
+            chance_percent(r, 10 + (unsigned)s->p.spread) ? 1 + chance_below(r, s->p.devices) : 0);
 }
 
 void ask_free(struct sim *s, struct sim_client *c, struct sim_buffer *b)

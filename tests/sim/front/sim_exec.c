@@ -806,7 +806,8 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
 {
     for (unsigned i = 0; i < x->buffers; i++) {
         const struct sim_worker_buffer *b = &x->buffer[i];
-        struct msg_w_inventory_buffer m = {.id = b->id, .size = b->size, .sealed = b->copy >= 0};
+        struct msg_w_inventory_buffer m = {
+            .id = b->id, .size = b->size, .sealed = b->copy >= 0, .arriving = b->comes};
         struct frame_fds fds = {.fd = {b->copy}, .count = b->copy >= 0};
         lie_inventory(s, x, &m, &fds);
         worker_send(s, x, &schema_msg_w_inventory_buffer, &m, fds.count > 0 ? &fds : NULL);

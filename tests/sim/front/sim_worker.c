@@ -11,6 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
@@ -450,14 +451,6 @@ static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     }
 }
 
-static void write_copy(struct sim *s, const struct sim_worker_buffer *b, int fd)
-{
-    size_t size = b->size < SIM_CONTENT ? b->size : SIM_CONTENT;
-    if (pwrite(fd, b->content, size, 0) != (ssize_t)size) {
-        sim_fail(s, "worker: cannot write a copy");
-    }
-}
-
 /* A copy for the time without a worker is complete. The next front asks for its own. */
 static void on_lent(struct sim *s, const struct hap *h)
 {
@@ -469,7 +462,7 @@ static void on_lent(struct sim *s, const struct hap *h)
         places_copy_refused(s, x);
         say_buffer(s, x, h->a, ERR_NOMEM);
     } else if (b != NULL && x->state == WORKER_RUNS && h->b >> 32 == s->era) {
-        write_copy(s, b, fd);
+        copy_write(s, b, fd);
         model_copied(s, h->a, true);
         say_buffer(s, x, h->a, 0);
     }
@@ -496,10 +489,11 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
         uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
         client_wants(s, m->id);
         at_ns += lease_is_slow(s, x, m->id) ? (1 + m->id % 8) * NS_PER_S : 0;
+        moves_begin(s, x, m->id, at_ns - s->now_ns);
         sim_at(s, at_ns, on_lent, x, m->id, s->era << 32 | (uint64_t)fds->fd[0]);
         return;
     }
-    write_copy(s, b, fds->fd[0]);
+    copy_write(s, b, fds->fd[0]);
     if (memfd_freeze(fds->fd[0], NULL) != 0) {
         sim_fail(s, "seal: the copy of buffer %#" PRIx64 " cannot be made unwritable", m->id);
     }
@@ -527,15 +521,11 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
     if (fds->count != 1 || pread(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
         sim_fail(s, "worker: buffer %#" PRIx64 " has no copy", m->id);
     }
-    struct sim_buffer *known = model_find(s, m->id);
     if (m->lent == 0) {
         b->copy = fds->fd[0];
         fds->count = 0;
-    } else if (known != NULL && known->moved_era != 0) {
-        known->moved_era = 0;
-        known->worker = x->id;
     }
-    say_buffer(s, x, m->id, 0);
+    moves_take(s, x, b);
 }
 
 static void take_load(struct sim *s, struct sim_worker *x, const struct msg_f_module_load *m)

@@ -6,7 +6,9 @@
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_shares.h"
 
 #define SETTLED_NS (2 * NS_PER_S) /* a worker that began before has told the front all it needs */
@@ -156,6 +158,11 @@ static bool needs_something(struct sim *s, const struct job *j, const char *why,
         const struct sim_job *k = find(s, j->id);
         if (k != NULL && !strikes_may_pause(s, k->client->tenant)) {
             blame(s, text, "its tenant has cost others nothing");
+        }
+    } else if (strncmp(why, "waits for buffer", 16) == 0 ||
+               strncmp(why, "waits for job", 13) == 0) {
+        if (!moves_explained(s, j, why)) {
+            blame(s, text, "its buffers are where it runs, or may move");
         }
     } else {
         return false;

@@ -10,6 +10,7 @@
 
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/sessions.h"
+#include "tests/sim/front/rules/sim_moves.h"
 
 #define WAITERS 512u
 #define OTHERS  8u /* tenants; what further ones get is not counted */
@@ -160,8 +161,8 @@ void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
 {
     bool asks = schema == &schema_msg_f_buffer_create || schema == &schema_msg_f_buffer_restore;
     uint64_t id = asks ? *(const uint64_t *)msg : 0;
-    if (asks && x->state == WORKER_RUNS && (!x->ready || worker_buffer(x, id) != NULL) &&
-        !x->lied && !memory_failed()) {
+    if (asks && x->state == WORKER_RUNS && (!x->ready || moves_has(x, id)) && !x->lied &&
+        !memory_failed()) {
         sim_fail(s, "frame: worker %" PRIu64 " is asked for buffer %#" PRIx64 ", %s", x->id, id,
                  x->ready ? "which it has" : "and has not opened its device");
     }

@@ -12,6 +12,7 @@
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_fronts.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_views.h"
@@ -526,6 +527,7 @@ void rules_step(struct sim *s)
     drain_check(s);
     places_check(s);
     waits_check(s);
+    moves_check(s);
     check_files(s);
     record_check(s);
 }
@@ -741,6 +743,7 @@ unsigned rules_all(struct sim *s)
     }
     unsigned count = check_jobs(s) + check_sessions(s) + s->f->buffers.live;
     rules_explain(s);
+    moves_check_all(s);
     accounts_check(s);
     metrics_check(s);
     tokens_check(s);

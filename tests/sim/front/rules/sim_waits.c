@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/hazard.h"
 #include "tests/sim/front/sim.h"
 
 #define OWED_NS  NS_PER_S
@@ -79,11 +80,16 @@ static void check_owed(struct sim *s)
 
 /* ---- content --------------------------------------------------------------------------------- */
 
+/* Some may have to move to the job's device, or are wanted on another one first (sim_explain.c). */
 static bool is_there(const struct job *j)
 {
     bool there = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        there = there && buffer_state(j->work.uses[i].buffer) == BUFFER_LIVE;
+        const struct buffer *b = j->work.uses[i].buffer;
+        bool here = j->device == NULL || b->device == j->device->index;
+        const struct buffer_use *first = hazard_first(b);
+        here = here && (first == NULL || first->job->device == j->device);
+        there = there && here && b->move == MOVE_NONE && buffer_state(b) == BUFFER_LIVE;
     }
     return there;
 }

@@ -11,6 +11,7 @@
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker.h"
@@ -342,6 +343,28 @@ START_TEST(what_keeps_it)
 }
 END_TEST
 
+/* One comes from another device, then one goes there. */
+START_TEST(buffers_that_move_come_first)
+{
+    begin();
+    arrivals_add(d, 77, true);
+    drain(false);
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert(says("busy with its buffers"));
+    (void)arrivals_end(d, 77);
+    b[0]->move = MOVE_ARRIVES;
+    watch();
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert(says("1 buffers are being made, sealed or moved"));
+    b[0]->move = MOVE_NONE;
+    fake_pass(NS_PER_S);
+    watch();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(copied, BUFFERS);
+    finish();
+}
+END_TEST
+
 /* A job in flight ends; one behind it waits, or runs first. */
 START_TEST(jobs_wait_or_run_first)
 {
@@ -516,6 +539,7 @@ int main(void)
     tcase_add_test(tcase, its_worker_dies_during_the_copies);
     tcase_add_test(tcase, a_copy_fails);
     tcase_add_loop_test(tcase, what_keeps_it, 0, 3);
+    tcase_add_test(tcase, buffers_that_move_come_first);
     tcase_add_loop_test(tcase, jobs_wait_or_run_first, 0, 2);
     tcase_add_loop_test(tcase, one_that_waits, 0, 2);
     tcase_add_test(tcase, one_that_ends_is_not_replaced);

@@ -193,7 +193,6 @@ START_TEST(slices_are_offsets_in_bytes)
     ck_assert_uint_eq(r.work.uses[0].write_end, 48);
     ck_assert(work_fills(&r.work.uses[0]));
     ck_assert(!r.work.uses[0].reads_before_write);
-    ck_assert_int_eq(r.work.device, 0);
     ck_assert_uint_eq(r.work.input_bytes, 256);
 }
 END_TEST
@@ -291,14 +290,6 @@ START_TEST(outputs_have_a_limit)
     struct buffer *larger = fake_buffer(k, 0, PROTO_INLINE_MAX + 4, true);
     read_from(arg_buffer(larger, 0, 0));
     expect(ERR_LIMIT);
-}
-END_TEST
-
-START_TEST(buffers_of_two_devices_do_not_meet)
-{
-    struct buffer *far = fake_buffer(k, 1, 64, true);
-    copy(arg_buffer(a, 0, 0), arg_buffer(far, 0, 0));
-    expect(ERR_STATE);
 }
 END_TEST
 
@@ -454,7 +445,6 @@ START_TEST(inline_arrays_travel_both_ways)
     ck_assert_uint_eq(r.work.outputs[0].size, 16);
     ck_assert_uint_eq(r.work.temp_count, 2);
     ck_assert_uint_eq(r.work.use_count, 0);
-    ck_assert_int_eq(r.work.device, -1);
     recipe_reset(&r);
     LAUNCH("axpy", arg_scalar(DTYPE_F32, F32_ONE),
            arg_inline(ACCESS_IN, DTYPE_F32, 4, bytes_of(bytes, 16)),
@@ -807,7 +797,6 @@ int main(void)
                                   copies_do_not_overlap,
                                   temporaries_are_written_before_they_are_read,
                                   outputs_have_a_limit,
-                                  buffers_of_two_devices_do_not_meet,
                                   parts_are_written_in_any_order,
                                   what_is_read_and_written_is_noted,
                                   nothing_to_do_gives_no_steps,

@@ -5,6 +5,7 @@
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/tenants/budget.h"
+#include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/places.h"
 #include "daemon/front/workers/worker.h"
@@ -431,6 +432,36 @@ START_TEST(a_copy_that_fails_keeps_the_place)
 }
 END_TEST
 
+/* One moves there from another device, and another one away. */
+START_TEST(it_stays_while_buffers_move)
+{
+    begin();
+    k->f.config.domains_max = 1;
+    struct device *a = serving("a");
+    struct buffer *b = fake_movable(k, a);
+    (void)asks("c");
+    arrivals_add(a, 77, true);
+    b->move = MOVE_ARRIVES;
+    passes(PLACE_S * NS_PER_S);
+    a->inflight_count = 0;
+    passes(NS_PER_S);
+    ck_assert(!device_takes(a));
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    (void)arrivals_end(a, 77);
+    passes(NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    b->move = MOVE_NONE;
+    arrivals_add(a, 77, false);
+    passes(NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    (void)arrivals_end(a, 77);
+    passes(NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_RESTING);
+    buffer_drop(&k->f, b);
+    finish();
+}
+END_TEST
+
 /* An idle one makes room sooner, however short it has had its place. */
 START_TEST(idle_ones_leave_first)
 {
@@ -503,4 +534,5 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
-           idle_ones_leave_first, the_spare_one_leaves_first, domains_are_limited)
+           it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
+           domains_are_limited)

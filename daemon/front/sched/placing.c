@@ -1,0 +1,178 @@
+#include "daemon/front/sched/placing.h"
+
+#include <string.h>
+
+#include "daemon/front/model/domain.h"
+#include "daemon/front/sched/hazard.h"
+
+/* Where the buffer will be when all jobs that name it have had their turns. */
+static unsigned place_of(const struct buffer *b)
+{
+    const struct buffer_use *last = b->roams ? hazard_last(b) : NULL;
+    return last != NULL && last->job->device != NULL ? last->job->device->index : b->device;
+}
+
+/* The one device that all are on, and stay on: that of most jobs. -1: not so. */
+static int still_place(const struct work *w)
+{
+    unsigned place = w->uses[0].buffer->device;
+    bool still = true;
+    for (unsigned i = 0; i < w->use_count && still; i++) {
+        still = w->uses[i].buffer->device == place && !w->uses[i].buffer->roams;
+    }
+    return still ? (int)place : -1;
+}
+
+/* The one device of all; -1: there are several. */
+static int common_place(const struct work *w)
+{
+    int place = (int)place_of(w->uses[0].buffer);
+    for (unsigned i = 1; i < w->use_count && place >= 0; i++) {
+        place = (int)place_of(w->uses[i].buffer) == place ? place : -1;
+    }
+    return place;
+}
+
+static bool has_own_kernels(const struct work *w)
+{
+    bool own = false;
+    for (unsigned i = 0; i < w->module_count && !own; i++) {
+        own = w->modules[i]->tenant != NULL;
+    }
+    return own;
+}
+
+/* May the job, which was checked for the device of its buffer, run on another one? What kernels of
+ * users only read is known for each architecture. */
+static bool alike(const struct front *f, const struct work *w, unsigned from,
+                  const struct device *to)
+{
+    const struct device *d = f->device[from];
+    return !has_own_kernels(w) ||
+           (strcmp(d->backend, to->backend) == 0 && strcmp(d->arch, to->arch) == 0);
+}
+
+/* May all its buffers be on the device? *ret_stays: one that may not. */
+static bool can_gather(const struct front *f, const struct tenant *t, const struct work *w,
+                       const struct device *to, const struct buffer **ret_stays)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < w->use_count; i++) {
+        const struct buffer *b = w->uses[i].buffer;
+        bool moves = b->device != to->index;
+        if ((moves || place_of(b) != to->index) && !buffer_may_move(b)) {
+            *ret_stays = b;
+            return false;
+        }
+        if (!alike(f, w, b->device, to)) {
+            return false;
+        }
+        bytes += moves ? buffer_charged(b) : 0;
+    }
+    return bytes <= tenant_room_to_move(t, to->index, device_whole(to));
+}
+
+/* A copy is how a client puts content on another device: both buffers stay where they are. */
+static bool only_copies(const struct work *w)
+{
+    bool only = w->step_count > 0;
+    for (unsigned i = 0; i < w->step_count && only; i++) {
+        only = w->steps[i].op == OP_COPY;
+    }
+    return only;
+}
+
+static bool takes_new(const struct tenant *t, const struct device *d)
+{
+    return device_hopeful(d) && !device_drains(d) && tenant_may_use(t, device_shown(d));
+}
+
+static int refuse(const struct work *w, const struct buffer *stays, struct err *e)
+{
+    char title[BUFFER_TITLE];
+    unsigned a = w->uses[0].buffer->shown, b = a;
+    for (unsigned i = 1; i < w->use_count && b == a; i++) {
+        b = w->uses[i].buffer->shown;
+    }
+    if (a == b) {
+        return err_set(e, ERR_STATE,
+                       "its buffers live on device %u, and jobs before it take some of them to one "
+                       "that cannot have all",
+                       a);
+    }
+    if (only_copies(w)) {
+        return err_set(e, ERR_STATE,
+                       "its buffers live on devices %u and %u, and a copy leaves them there", a, b);
+    }
+    if (stays != NULL) {
+        return err_set(e, ERR_STATE,
+                       "its buffers live on devices %u and %u, and %s cannot move: it is exported, "
+                       "published, opened by others, or a variable",
+                       a, b, buffer_title(stays, title));
+    }
+    return err_set(e, ERR_STATE,
+                   "its buffers live on devices %u and %u, and neither may have all of them", a, b);
+}
+
+/* The device with most of the bytes, of those that may have all. */
+static int gather(const struct front *f, const struct tenant *t, const struct work *w,
+                  int *ret_place, struct err *e)
+{
+    uint64_t bytes[PLACES_MAX] = {0};
+    const struct buffer *stays = NULL;
+    int best = -1;
+    for (unsigned i = 0; i < w->use_count && !only_copies(w); i++) {
+        const struct buffer *b = w->uses[i].buffer;
+        bytes[place_of(b)] += b->bytes + 1; /* empty buffers count, too */
+    }
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
+        if (bytes[i] > (best >= 0 ? bytes[best] : 0) && f->device[i] != NULL &&
+            takes_new(t, f->device[i]) && can_gather(f, t, w, f->device[i], &stays)) {
+            best = (int)i;
+        }
+    }
+    if (best < 0) {
+        return refuse(w, stays, e);
+    }
+    *ret_place = best;
+    return 0;
+}
+
+/* The device that the job names, if its buffers can be there. place: of all of them; -1: several.
+ */
+static int obey(const struct front *f, const struct tenant *t, const struct work *w, uint64_t wish,
+                int place, int *ret_place, struct err *e)
+{
+    const struct buffer *stays = NULL;
+    const struct device *d = wish <= f->device_count ? domain_of(t, f->device[wish - 1]) : NULL;
+    bool can = d != NULL && !only_copies(w) && takes_new(t, d) && can_gather(f, t, w, d, &stays);
+    if (!can && place < 0) {
+        return refuse(w, stays, e);
+    }
+    *ret_place = can ? (int)d->index : place; /* check_device refuses the wish then */
+    return 0;
+}
+
+int placing_of(const struct front *f, const struct tenant *t, const struct job *j, uint64_t wish,
+               int *ret_place, struct err *e)
+{
+    const struct work *w = &j->work;
+    if (w->use_count == 0) {
+        *ret_place = -1;
+        return 0;
+    }
+    int place = still_place(w);
+    if (place < 0) {
+        place = common_place(w);
+        bool whole = place >= 0; /* what was checked for the devices of its buffers holds there */
+        for (unsigned i = 0; i < w->use_count && whole; i++) {
+            whole = alike(f, w, w->uses[i].buffer->device, f->device[place]);
+        }
+        place = whole ? place : -1;
+    }
+    if (place >= 0 && (wish == 0 || device_shown(f->device[place]) == wish - 1)) {
+        *ret_place = place;
+        return 0;
+    }
+    return wish > 0 ? obey(f, t, w, wish, place, ret_place, e) : gather(f, t, w, ret_place, e);
+}

@@ -1,0 +1,300 @@
+#include "tests/sim/front/rules/sim_moves.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/workers/arrivals.h"
+#include "daemon/front/workers/evacuate.h"
+#include "tests/sim/front/sim.h"
+
+#define TAKE_MS  40u                /* until a worker has taken the content */
+#define START_NS (5 * NS_PER_S / 2) /* jobs that wait are offered again after a second */
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static const struct buffer *moving(const struct sim *s, uint64_t id)
+{
+    const struct buffer *b = s->f != NULL ? idmap_get(&s->f->buffers, id) : NULL;
+    return b != NULL && b->move != MOVE_NONE ? b : NULL;
+}
+
+void moves_begin(struct sim *s, struct sim_worker *x, uint64_t id, uint64_t ns)
+{
+    if (moving(s, id) != NULL) {
+        aim_begins(s, x, ns);
+    }
+}
+
+void copy_write(struct sim *s, const struct sim_worker_buffer *b, int fd)
+{
+    size_t size = b->size < SIM_CONTENT ? b->size : SIM_CONTENT;
+    if (pwrite(fd, b->content, size, 0) != (ssize_t)size) {
+        sim_fail(s, "worker: cannot write a copy");
+    }
+}
+
+static void say(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b)
+{
+    const struct msg_w_buffer m = {.id = b->id};
+    b->comes = false;
+    worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
+}
+
+/* Another front than the one that asked gets the answer, too. */
+static void on_taken(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct sim_worker_buffer *b = x->epoch == h->a ? worker_buffer(x, h->b) : NULL;
+    if (b != NULL && b->comes && x->state == WORKER_RUNS) {
+        say(s, x, b);
+    }
+}
+
+void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b)
+{
+    uint64_t ns = (1 + b->id % TAKE_MS) * NS_PER_MS;
+    b->comes = moving(s, b->id) != NULL;
+    if (b->comes) {
+        moves_begin(s, x, b->id, ns);
+        sim_at(s, s->now_ns + ns, on_taken, x, x->epoch, b->id);
+        return;
+    }
+    struct sim_buffer *known = model_find(s, b->id);
+    if (known != NULL && b->copy < 0 && known->moved_era != 0) { /* it comes back from the host */
+        known->moved_era = 0;
+        known->worker = x->id;
+    }
+    say(s, x, b);
+}
+
+static unsigned slot_of(const struct sim *s, uint64_t worker)
+{
+    unsigned slot = UINT_MAX;
+    for (unsigned i = 0; i < s->workers && slot == UINT_MAX; i++) {
+        slot = s->worker[i]->id == worker ? s->worker[i]->number : slot;
+    }
+    return slot;
+}
+
+/* A buffer has moved: its content goes with another worker from now on. */
+static void note_moved(struct sim *s)
+{
+    for (unsigned i = 0; i < s->buffers; i++) {
+        struct sim_buffer *known = s->buffer[i];
+        const struct buffer *b =
+            known->handle != 0 ? idmap_get(&s->f->buffers, known->handle) : NULL;
+        const struct device *d = b != NULL ? s->f->device[b->device] : NULL;
+        bool lives = b != NULL && b->state == BUFFER_LIVE && !buffer_outlived(b);
+        if (lives && known->worker != 0 && d->worker != 0 &&
+            slot_of(s, known->worker) != worker_slot_of(s, d)) {
+            sim_log(s, "buffer %#" PRIx64 " has moved to worker %" PRIu64, known->handle,
+                    d->worker);
+            known->worker = d->worker;
+            known->moved_era = 0;
+        }
+    }
+}
+
+bool moves_has(struct sim_worker *x, uint64_t id)
+{
+    bool freed = worker_buffer(x, id) == NULL;
+    for (const struct sim_inbox *in = x->inbox; in != NULL && !freed; in = in->next) {
+        struct msg_f_buffer_free m;
+        freed = in->schema == &schema_msg_f_buffer_free &&
+                proto_decode(in->schema, bytes_of(in->data, in->size), &m, NULL) == 0 && m.id == id;
+    }
+    return !freed;
+}
+
+/* ---- what clients hear ----------------------------------------------------------------------- */
+
+/* Has the job that the text names one of its buffers before it, elsewhere? */
+static bool is_behind(const struct sim *s, const struct job *j, const char *why)
+{
+    static const char before[] = "waits for job ";
+    const struct job *other = job_find(s->f->jobs, strtoull(why + sizeof before - 1, NULL, 10));
+    bool meets = false;
+    for (unsigned i = 0; other != NULL && i < j->work.use_count && !meets; i++) {
+        const struct buffer_use *u = hazard_first(j->work.uses[i].buffer);
+        meets = u != NULL && u->job == other && other->device != j->device;
+    }
+    return meets;
+}
+
+bool moves_explained(const struct sim *s, const struct job *j, const char *why)
+{
+    if (strncmp(why, "waits for job", 13) == 0) {
+        return is_behind(s, j, why);
+    }
+    bool held = strstr(why, " through the host: device ") != NULL;
+    bool far = false;
+    for (unsigned i = 0; i < j->work.use_count && !far; i++) {
+        const struct buffer *b = j->work.uses[i].buffer;
+        bool may = device_takes(s->f->device[b->device]) && device_takes(j->device);
+        far = (b->device != j->device->index || b->move != MOVE_NONE) && (!held || !may);
+    }
+    return far;
+}
+
+/* ---- what goes on its way -------------------------------------------------------------------- */
+
+static bool flies(const struct buffer *b)
+{
+    bool any = false;
+    for (const struct buffer_use *u = hazard_first(b); u != NULL && !any; u = hazard_behind(u)) {
+        any = u->job->state == JOB_DISPATCHED || u->job->state == JOB_RUNNING;
+    }
+    return any;
+}
+
+static bool is_still(const struct buffer *b)
+{
+    bool asked = b->pending != NULL || b->sealing || b->move != MOVE_NONE;
+    return !asked && (b->flags & BUFFER_FLAG_VARIABLE) == 0 && !flies(b) &&
+           (b->copy == COPY_NONE || b->copy == COPY_KEPT);
+}
+
+/* Does nothing keep the buffer from its way to the job's device? */
+static bool may_start(const struct sim *s, const struct job *j, const struct buffer *b)
+{
+    const struct front *f = s->f;
+    const struct device *from = f->device[b->device];
+    const struct buffer_use *first = hazard_first(b);
+    enum buffer_state state = buffer_state(b);
+    bool near = first != NULL && first->job->device == j->device;
+    bool there =
+        state == BUFFER_RESTORING ? !b->restore_asked : state == BUFFER_LIVE && device_takes(from);
+    bool room = arrivals_room(j->device) && !arrivals_has(j->device, b->handle) && f->moving == 0 &&
+                from->evacuation.asked == 0;
+    return b->device != j->device->index && near && there && is_still(b) && room &&
+           device_takes(j->device);
+}
+
+/* A buffer of those that may start: `wanted` if it is among them, else the first. 0: none. */
+static uint64_t one_that_may(const struct sim *s, uint64_t wanted)
+{
+    uint64_t first = 0;
+    for (const struct job *j = s->f->awaiting; j != NULL; j = j->await.next) {
+        bool waits = j->wait == WAIT_RESTORE && j->device != NULL;
+        for (unsigned i = 0; waits && i < j->work.use_count; i++) {
+            const struct buffer *b = j->work.uses[i].buffer;
+            bool may = may_start(s, j, b);
+            if (may && b->handle == wanted) {
+                return wanted;
+            }
+            first = may && first == 0 ? b->handle : first;
+        }
+    }
+    return first;
+}
+
+/* ---- places, copies, accounts ---------------------------------------------------------------- */
+
+/* Its devices serve as long as it moves, and no job has it. */
+static void check_moving(struct sim *s, const struct buffer *b)
+{
+    const struct front *f = s->f;
+    const struct device *from = f->device[b->device];
+    const struct device *to = b->move == MOVE_ARRIVES ? f->device[b->move_to] : NULL;
+    if (!buffer_outlived(b) && b->state == BUFFER_LIVE && from->state == DEVICE_RESTING) {
+        sim_fail(s, "moves: buffer %#" PRIx64 " leaves device %u, whose worker is to end",
+                 b->handle, b->device);
+    }
+    if (to != NULL && !to->losing &&
+        (to->state == DEVICE_RESTING || !arrivals_has(to, b->handle))) {
+        sim_fail(s, "moves: buffer %#" PRIx64 " moves to device %u, which does not take it",
+                 b->handle, b->move_to);
+    }
+    if (flies(b)) {
+        sim_fail(s, "moves: a job has buffer %#" PRIx64 ", which moves", b->handle);
+    }
+}
+
+static void check_all_moving(struct sim *s)
+{
+    const struct front *f = s->f;
+    uint32_t cursor = 0;
+    unsigned count = 0;
+    for (const struct buffer *b;
+         f->moving > 0 && (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        count += b->move != MOVE_NONE;
+        if (b->move != MOVE_NONE) {
+            check_moving(s, b);
+        }
+    }
+    if (count != f->moving) {
+        sim_fail(s, "moves: %u buffers move, %u are counted", count, f->moving);
+    }
+}
+
+/* A copy of a buffer that stays where jobs can write it would be old. */
+static void check_copy(struct sim *s, const struct buffer *b)
+{
+    const struct device *d = s->f->device[b->device];
+    bool lives = b->state == BUFFER_LIVE && !buffer_outlived(b);
+    if (b->copy == COPY_KEPT && lives && b->move == MOVE_NONE && device_takes(d) &&
+        d->evacuation.state == EVACUATION_NONE) {
+        sim_fail(s, "moves: buffer %#" PRIx64 " has a copy, and its device takes jobs", b->handle);
+    }
+}
+
+static void check_sums(struct sim *s, const struct tenant *t, const uint64_t *bytes)
+{
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
+        if (t->device_bytes[i] != bytes[i]) {
+            sim_fail(s,
+                     "moves: tenant %s has buffers of %" PRIu64 " bytes on device %u, and %" PRIu64
+                     " are counted",
+                     t->name, bytes[i], i, t->device_bytes[i]);
+        }
+    }
+}
+
+/* What each tenant has on each device. */
+static void check_accounts(struct sim *s)
+{
+    for (const struct tenant *t = s->f->tenants; t != NULL; t = t->hh.next) {
+        uint64_t bytes[PLACES_MAX] = {0};
+        uint32_t cursor = 0;
+        for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+            bool charged = b->tenant == t && !b->freed && b->state != BUFFER_LOST;
+            bytes[b->device] += charged ? buffer_charged(b) : 0;
+        }
+        check_sums(s, t, bytes);
+    }
+}
+
+void moves_check(struct sim *s)
+{
+    if (s->f->count.moved != s->still.moved) {
+        note_moved(s);
+        s->still.moved = s->f->count.moved;
+    }
+    check_all_moving(s);
+    uint64_t one = one_that_may(s, s->still.buffer);
+    if (one == 0 || one != s->still.buffer) {
+        s->still.buffer = one;
+        s->still.since_ns = s->now_ns;
+    }
+    if (s->now_ns > s->still.since_ns + START_NS && s->now_ns > s->stalled_ns + START_NS &&
+        !memory_failed()) {
+        sim_fail(s, "moves: a job waits for buffer %#" PRIx64 ", and nothing keeps it from moving",
+                 one);
+    }
+}
+
+void moves_check_all(struct sim *s)
+{
+    uint32_t cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        check_copy(s, b);
+    }
+    if (s->p.spread > 0) {
+        check_accounts(s);
+    }
+}
