@@ -10,6 +10,7 @@
 #include "daemon/front/sched/history.h"
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_places.h"
+#include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
 
@@ -378,6 +379,7 @@ static void step(struct sim *s)
         take_arrivals(s);
     }
     front_settle(s);
+    rest_check(s);
     rules_step(s);
     if (s->steps >= s->rules_step) { /* seldom where it takes long */
         s->rules_step = s->steps + RULES_STEPS + rules_all(s) / RULES_PART;
