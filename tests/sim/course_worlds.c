@@ -53,8 +53,8 @@ static struct course_pace held(struct chance *c, struct course_params *p, unsign
     be_plain(p, 1 + chance_below(c, 4), 1 + chance_below(c, 4));
     WEIGHTS({COURSE_ASK, 700}, {COURSE_RECOVER, 60}, {COURSE_BLIND, 40}, {COURSE_DIE, 10},
             {COURSE_HANDOVER, 20}, {COURSE_CRASH, 20}, {COURSE_STALL, 10}, {COURSE_LAUNCHER, 5},
-            {COURSE_HANG, 5});
-    p->run_us = chance_spread(c, 100, 100000);
+            {COURSE_HANG, 5}, {COURSE_FLOOD, 80});
+    p->run_us = chance_spread(c, 1000, 200000);
     return pace_of(chance_spread(c, 100000, 4000000), 100 + below(c, 400));
 }
 
