@@ -53,8 +53,8 @@ static struct course_pace held(struct chance *c, struct course_params *p, unsign
     be_plain(p, 1 + chance_below(c, 4), 1 + chance_below(c, 4));
     WEIGHTS({COURSE_ASK, 700}, {COURSE_RECOVER, 60}, {COURSE_BLIND, 40}, {COURSE_DIE, 10},
             {COURSE_HANDOVER, 20}, {COURSE_CRASH, 20}, {COURSE_STALL, 10}, {COURSE_LAUNCHER, 5},
-            {COURSE_HANG, 5});
-    p->run_us = chance_spread(c, 100, 100000);
+            {COURSE_HANG, 5}, {COURSE_FLOOD, 80});
+    p->run_us = chance_spread(c, 1000, 200000);
     return pace_of(chance_spread(c, 100000, 4000000), 100 + below(c, 400));
 }
 
@@ -214,6 +214,26 @@ static void be_loaded(struct chance *c, struct course_params *p)
     p->window = chance_percent(c, 30) ? 0 : p->streams + chance_below(c, 8);
 }
 
+/* In half of them few jobs are in flight, and four tenants go on for long: what one waits for is
+ * known well, and small errors add up. */
+static struct course_pace loaded_pace(struct chance *c, struct course_params *p,
+                                      unsigned weight[COURSE_KINDS], struct course_pace usual)
+{
+    if (!chance_percent(c, 50)) {
+        return usual;
+    }
+    p->devices = 1;
+    p->clients = p->tenants = 4;
+    p->streams = 1 + chance_below(c, 2);
+    p->window = p->streams;
+    p->urgent = 0;
+    p->staging_kib = 1024;
+    WEIGHTS({COURSE_REWEIGH, 0}, {COURSE_DIE, 0}, {COURSE_BYE, 0}, {COURSE_BREAK, 0},
+            {COURSE_HEAP, 0});
+    weight[COURSE_ASK] *= 4; /* of any class: one may wait for another */
+    return (struct course_pace){.usual_us = 30000, .events = 150 + below(c, 50), .steady = true};
+}
+
 static struct course_pace shares(struct chance *c, struct course_params *p, unsigned *weight)
 {
     unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
@@ -224,7 +244,8 @@ static struct course_pace shares(struct chance *c, struct course_params *p, unsi
     if (chance_percent(c, 30)) {
         WEIGHTS({COURSE_DIE, 10}, {COURSE_BYE, 10}, {COURSE_BREAK, 10});
     }
-    return pace_of(8 * p->run_us + 10000, 40 + below(c, 60));
+    struct course_pace usual = pace_of(8 * p->run_us + 10000, 40 + below(c, 60));
+    return loaded_pace(c, p, weight, usual);
 }
 
 static struct course_pace rivals(struct chance *c, struct course_params *p, unsigned *weight)
@@ -232,7 +253,8 @@ static struct course_pace rivals(struct chance *c, struct course_params *p, unsi
     unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
     be_loaded(c, p);
     WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_INQUIRE, 20});
-    return pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
+    struct course_pace usual = pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
+    return loaded_pace(c, p, weight, usual);
 }
 
 static struct course_pace overruns(struct chance *c, struct course_params *p, unsigned *weight)

@@ -333,7 +333,7 @@ void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
     for (; x != NULL; x = x == base ? base->domains : x->domain_next) {
         for (const struct job *j = x->inflight; x != d && j != NULL; j = j->device_next) {
             bool waited = lease_waited(s, x, j->id);
-            if (j->wait != WAIT_MEMORY && !waited && !turn_outstays(x, j) && !job_adopted(j)) {
+            if (j->wait != WAIT_MEMORY && !waited && !turn_outstays(x, j)) {
                 sim_fail(s,
                          "turns: job %" PRIu64 " is sent to the worker %" PRIu64
                          ", and worker %" PRIu64 " of the same device has job %" PRIu64,

@@ -859,6 +859,7 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
 {
     shares_pass(s);
     shares_anew(s);
+    ledger_anew();
     if (!external && !x->killed && !x->lied && !x->cut) {
         strikes_suspect(s, x);
     }

@@ -39,7 +39,10 @@ void feed_event(struct sim *s, struct sim_client *c, struct chance *r)
     t = &s->load->client[c->index];
     unsigned n = (unsigned)chance_below(r, 100);
     unsigned many = 12 + 2 * (unsigned)s->p.streams + (unsigned)chance_below(r, 40);
-    if (t->mix == 0 || n < 30) {
+    if (load_lean(s)) {
+        t->target = c->index == LEAN_ONE ? 1 : c->index == LEAN_LATE ? n % 3 : 8;
+        t->mix = LOAD_KINDS;
+    } else if (t->mix == 0 || n < 30) {
         n = (unsigned)chance_below(r, 100);
         t->target = n < 15 ? 0 : n < 30 ? 1 : n < 38 ? 3 : many;
         t->mix = 1 + (unsigned)chance_below(r, LOAD_KINDS);
@@ -50,7 +53,8 @@ void feed_event(struct sim *s, struct sim_client *c, struct chance *r)
 void feed_result(struct sim *s, const struct sim_job *j)
 {
     struct chance r = chance_of(j->r, 11);
-    if (load_is(s) && j->client->index < LOAD_CLIENTS) {
+    bool late = load_lean(s) && j->client->index == LEAN_LATE;
+    if (load_is(s) && j->client->index < LOAD_CLIENTS && !late) {
         feed(s, j->client, &r);
     }
 }

@@ -114,6 +114,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         order_sent(world, d, ((const struct msg_f_job *)msg)->job);
         limits_sent(world, ((const struct msg_f_job *)msg)->job);
         charge_sent(world, d, ((const struct msg_f_job *)msg)->job);
+        rest_sent(world, d, ((const struct msg_f_job *)msg)->job);
         drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
     places_frame(world, d, x, schema, msg);

@@ -29,6 +29,18 @@ static void choose_limits(const struct sim *s, struct load_client *t, struct cha
     t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
 }
 
+static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
+{
+    bool batch = client == LEAN_ONE + 1 && !load_rivals(s);
+    t->first_class = client == LEAN_LATE ? CLASS_REALTIME : batch ? CLASS_BATCH : CLASS_INTERACTIVE;
+    t->wish = client == LEAN_LATE ? CLASS_REALTIME : CLASS_USUAL;
+    t->trusted = !load_rivals(s);
+    t->wild = false;
+    t->rate = t->hard = 0;
+    t->devices = UINT64_MAX;
+    t->weight = t->least_weight = TENANT_WEIGHT_USUAL;
+}
+
 static void choose_client(struct sim *s, unsigned client)
 {
     struct chance c = chance_of(s->course->seed, 40 + client);
@@ -53,6 +65,18 @@ static void choose_client(struct sim *s, unsigned client)
     }
     choose_limits(s, t, &c);
     choose_weight(s, client);
+    if (load_lean(s)) {
+        be_lean(s, t, client);
+    }
+}
+
+/* Turns are long beside jobs. */
+static void make_lean(struct sim *s, struct chance *c)
+{
+    s->load->outliers = s->load->brief = false;
+    s->load->gap_ns = load_rivals(s) ? NS_PER_US : 0;
+    s->load->percent = 20;
+    s->load->switch_ns = chance_spread(c, 500 * NS_PER_US, 3 * NS_PER_MS);
 }
 
 void load_begin(struct sim *s)
@@ -72,6 +96,9 @@ void load_begin(struct sim *s)
         uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
         s->load->switch_ns = chance_spread(&c, 10 * NS_PER_US, most);
         s->load->gap_ns = (s->load->brief ? 50 + chance_below(&c, 150) : 1) * NS_PER_US;
+    }
+    if (load_lean(s)) {
+        make_lean(s, &c);
     }
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
         s->load->slow[i] =

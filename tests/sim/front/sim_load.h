@@ -65,6 +65,17 @@ static inline bool load_rivals(const struct sim *s)
     return s->p.special == WORLD_RIVALS || s->p.special == WORLD_OVERRUNS;
 }
 
+/* Whether few jobs are in flight there, of four tenants: one with many jobs, one with one at a
+ * time, another with many, of the batch class where none has a worker of its own, and one that has
+ * a few now and then, of the first class. */
+static inline bool load_lean(const struct sim *s)
+{
+    return s->load != NULL && s->p.special != WORLD_OVERRUNS && s->p.window == s->p.streams &&
+           s->p.clients == 4 && s->p.devices == 1;
+}
+#define LEAN_ONE  1u /* the client with one job at a time */
+#define LEAN_LATE 3u /* with a few, now and then */
+
 /* Whether the world has such tenants. */
 static inline bool load_is(const struct sim *s)
 {

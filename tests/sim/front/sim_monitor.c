@@ -8,6 +8,7 @@
 
 #include "daemon/front/devices/monitor.h"
 #include "proto/health.h"
+#include "tests/sim/front/rules/sim_energy.h"
 #include "tests/sim/front/sim.h"
 
 #define START_NS  (20 * NS_PER_MS)
@@ -64,6 +65,7 @@ static void report(struct sim *s)
         struct health_value *v = &r->device[i].value[HEALTH_recovery];
         (void)snprintf(r->device[i].uuid, sizeof r->device[i].uuid,
                        s->p.divided != 0 ? "MIG-%04u" : "GPU-%04u", i);
+        energy_tell(s, i, &r->device[i]);
         v->state = HEALTH_KNOWN;
         v->value = s->device[i].told = s->device[i].wants;
         s->device[i].held = s->device[i].held && s->device[i].told != 0;
@@ -227,6 +229,7 @@ void monitor_check(struct sim *s)
         return;
     }
     check_hang(s);
+    energy_check(s);
     bool sure = s->now_ns < s->monitor.report_ns + UNSURE_NS;
     for (unsigned i = 0; i < s->f->device_count; i++) {
         const struct device *d = s->f->device[i];

@@ -9,7 +9,9 @@
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_energy.h"
 #include "tests/sim/front/rules/sim_places.h"
+#include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
 
@@ -306,6 +308,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     s->now_ns = SIM_BEGIN_NS;
     s->queue_most = s->p.queue_max;
     memory_reset();
+    energy_anew();
     sim_clear((int)getpid()); /* of a killed process that had the number */
     name_folder((int)getpid(), s->dir);
     if (mkdir(s->dir, 0700) != 0) {
@@ -378,6 +381,7 @@ static void step(struct sim *s)
         take_arrivals(s);
     }
     front_settle(s);
+    rest_check(s);
     rules_step(s);
     if (s->steps >= s->rules_step) { /* seldom where it takes long */
         s->rules_step = s->steps + RULES_STEPS + rules_all(s) / RULES_PART;

@@ -622,6 +622,7 @@ static unsigned check_jobs(struct sim *s)
     }
     domain_check_kept(s);
     check_lines(s);
+    lines_check(s);
     return HASH_COUNT(f->jobs);
 }
 

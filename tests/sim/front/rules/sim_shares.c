@@ -24,6 +24,7 @@ struct share_flow {
     unsigned ended;           /* of them */
     unsigned ready;           /* jobs, as of the last look */
     uint64_t ready_ns;        /* since when its only job is ready; 0: it has more, or none */
+    double turns;             /* in which its worker got the device */
     double paid;              /* for the ways to its worker and back, where a turn was cut for it */
     bool waits;               /* some were ready at each look since the next was noted */
     double since[LOAD_FLOWS]; /* least lead of each other flow, since then */
@@ -34,9 +35,10 @@ struct share_book {
         uint64_t at_ns; /* until which is counted */
         unsigned most;  /* jobs in flight at once */
         unsigned ended[LOAD_CLIENTS];
-        uint64_t turn_ns;       /* when the worker that has the device got it */
-        unsigned holder;        /* the client whose worker that is; LOAD_CLIENTS: none's */
-        bool dry[LOAD_CLIENTS]; /* its last turn ended with nothing ready */
+        uint64_t turn_ns;           /* when the worker that has the device got it */
+        unsigned holder;            /* the client whose worker that is; LOAD_CLIENTS: none's */
+        bool dry[LOAD_CLIENTS];     /* its last turn ended with nothing ready, or little */
+        bool drained[LOAD_CLIENTS]; /* and with nothing */
         bool batch_waits;
         double batch_least; /* least that batch jobs were behind, since some wait */
         struct share_flow flow[LOAD_FLOWS];
@@ -129,6 +131,23 @@ unsigned shares_known(const struct sim *s, unsigned device, unsigned flow)
 {
     return flow < LOAD_FLOWS ? s->book->device[device].flow[flow].ended
                              : s->book->device[device].ended[flow - LOAD_FLOWS];
+}
+
+struct share_sum shares_sum(const struct sim *s, unsigned device, unsigned flow)
+{
+    const struct share_flow *f = &s->book->device[device].flow[flow];
+    return (struct share_sum){
+        .got = f->got, .longest = f->longest, .turns = f->turns, .ready = f->ready};
+}
+
+unsigned shares_most(const struct sim *s, unsigned device)
+{
+    return s->book->device[device].most;
+}
+
+bool shares_drained(const struct sim *s, unsigned device, unsigned client)
+{
+    return s->book->device[device].drained[client];
 }
 
 void shares_anew(struct sim *s)
@@ -285,12 +304,12 @@ static double longest_of(const struct share_device *d, unsigned client)
 
 /* A turn lasts, unless its worker has no more jobs, or a job of an earlier class waits, or one of a
  * worker that had none left. */
-static void check_length(struct sim *s, unsigned device, unsigned next)
+static void check_length(struct sim *s, unsigned device, unsigned next, unsigned class)
 {
     const struct share_device *d = &s->book->device[device];
     unsigned before = d->holder;
     double least = least_turn_ns(s) - 2 * longest_of(d, before);
-    bool cut = first_ready(d, next) < first_ready(d, before) || d->dry[next];
+    bool cut = class < first_ready(d, before) || d->dry[next];
     bool known = d->ended[before] > 30 && d->ended[next] > 30 && ready_of(d, before) > FEW;
     if (!cut && known && first_ready(d, before) < CLASS_BATCH &&
         (double)(s->now_ns - d->turn_ns) < least) {
@@ -312,24 +331,38 @@ static const struct sim_worker_job *first_load(const struct sim_worker *x)
 
 void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
 {
-    if (s->book == NULL) {
+    if (s->book == NULL || s->settling) { /* nothing is counted any more */
         return;
     }
     struct share_device *d = &s->book->device[device];
     const struct sim_worker_job *j = first_load(x);
     unsigned next = j != NULL ? (j->job->flow - 1) / CLASS_COUNT : LOAD_CLIENTS;
     bool own = d->holder < LOAD_CLIENTS && next < LOAD_CLIENTS && d->holder != next;
+    if (next < LOAD_CLIENTS) {
+        d->flow[j->job->flow - 1].turns++;
+    }
     if (own && !s->load->client[next].trusted && !s->load->client[d->holder].trusted) {
         bool dry = first_ready(d, d->holder) == CLASS_COUNT;
         bool cut = !dry && (double)(s->now_ns - d->turn_ns) < least_turn_ns(s);
         d->flow[j->job->flow - 1].paid += cut ? 2 * (double)s->load->switch_ns : 0;
         if (!dry && s->now_ns > s->load->anew_ns) {
-            check_length(s, device, next);
+            check_length(s, device, next, class_of(j->job->flow - 1));
         }
         d->dry[d->holder] = ready_of(d, d->holder) <= FEW;
+        d->drained[d->holder] = dry;
     }
     d->holder = next;
     d->turn_ns = s->now_ns;
+}
+
+/* A job of the client may be in flight, and none has ended. */
+static bool is_new(const struct sim *s, const struct share_device *d, unsigned client)
+{
+    unsigned sent = 0;
+    for (unsigned i = 0; i < LOAD_KINDS; i++) {
+        sent += s->load->client[client].sent[i];
+    }
+    return sent > 0 && d->ended[client] == 0;
 }
 
 /* A tenant with one job at a time waits for what is in flight, and until the others have had as
@@ -344,7 +377,8 @@ static void check_wait(struct sim *s, unsigned device, unsigned x)
     bool plain =
         !s->load->outliers && s->p.devices == 1 && f->ended > 2 && class_of(x) == CLASS_INTERACTIVE;
     for (unsigned y = 0; y < LOAD_FLOWS; y++) {
-        plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0);
+        plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0) &&
+                !is_new(s, d, y / CLASS_COUNT);
         double by =
             s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
         bound += d->flow[y].longest == 0 || y == x
@@ -454,10 +488,14 @@ void shares_check(struct sim *s)
     shares_pass(s);
     if (s->f == NULL || s->settling || s->now_ns == s->stalled_ns || s->f->device_count == 0) {
         shares_anew(s);
+        ledger_anew();
+        cuts_anew();
         return;
     }
     count_ready(s);
     note_flight(s);
+    ledger_check(s);
+    cuts_check(s);
     for (unsigned i = 0; i < s->p.devices && i < s->f->device_count; i++) {
         for (unsigned k = 0; k < LOAD_FLOWS; k++) {
             check_flow(s, i, k);

@@ -29,6 +29,26 @@ void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x);
 void shares_check(struct sim *s); /* at every step */
 /* Jobs of the flow that have ended on the device; LOAD_FLOWS + client: all jobs of a client. */
 unsigned shares_known(const struct sim *s, unsigned device, unsigned flow);
+/* What the jobs of a flow have had of a device so far, in ns. */
+struct share_sum {
+    double got, longest;
+    double turns; /* in which its worker got the device */
+    unsigned ready;
+};
+struct share_sum shares_sum(const struct sim *s, unsigned device, unsigned flow);
+unsigned shares_most(const struct sim *s, unsigned device); /* jobs in flight at once */
+/* The client's worker had no ready job when its last turn ended. */
+bool shares_drained(const struct sim *s, unsigned device, unsigned client);
+/* sim_cuts.c */
+void cuts_anew(void);
+void cuts_check(struct sim *s); /* at every step */
+/* sim_ledger.c */
+void ledger_anew(void);
+void ledger_check(struct sim *s); /* at every step */
+/* sim_lines.c */
+void lines_check(struct sim *s); /* now and then */
+void rest_sent(struct sim *s, const struct device *d, uint64_t job);
+void rest_check(struct sim *s); /* at every step; the front may run in it */
 /* sim_limits.c */
 void limits_sent(struct sim *s, uint64_t job);
 void limits_check(struct sim *s, const struct tenant *t); /* now and then */
