@@ -48,7 +48,10 @@ static void on_stall(struct sim *s, const struct hap *h)
  * front stands still soon, too, as on an overloaded host. */
 void aim_hang(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r)
 {
-    x->starved = x->starved || (kind == COURSE_HANG && chance_percent(r, 50));
+    if (x->silent) {
+        return;
+    }
+    x->starved = kind == COURSE_HANG && chance_percent(r, 50);
     x->spins = !x->starved && chance_percent(r, 50);
     x->silent = true;
     if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 50)) {

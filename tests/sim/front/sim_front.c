@@ -788,7 +788,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
         s->now_ns += s->stall_ns;
         s->stalled_ns = s->now_ns;
-        if (chance_percent(r, 30)) { /* as the whole machine does */
+        if (e->r % 10 < 3) { /* as the whole machine does */
             agenda_delay_workers(s, s->stall_ns);
         }
         break;
