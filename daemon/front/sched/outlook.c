@@ -6,12 +6,14 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/hazard.h"
 
-#define SLOTS (2 * OUTLOOK_JOBS_MAX) /* a power of two */
+#define FEW         32u       /* most jobs wait for no more: their table is on the stack */
+#define JOBS_A_UNIT 2u        /* of work of a turn */
+#define SLOTS_OF(n) (2 * (n)) /* a power of two, and never full */
 
 /* A job on the way to the one asked about. Of the jobs before it the one that ends last decides. */
 struct stop {
     const struct job *job; /* NULL: free */
-    unsigned below;        /* the stop that waits for it; SLOTS: none */
+    unsigned below;        /* the stop that waits for it; for the one asked about: any */
     bool done;
     struct prediction p;
     uint64_t from_ns; /* since when the device has worked for the tenant on what is before it */
@@ -20,22 +22,19 @@ struct stop {
 
 struct walk {
     struct front *f;
-    struct stop *stop; /* SLOTS, by the job's number */
-    unsigned count;
+    struct stop *stop; /* SLOTS_OF(most), by the job's number */
+    unsigned most;     /* jobs */
+    unsigned count;    /* jobs; beyond `most`: there are too many */
 };
 
 static struct stop *stop_at(struct walk *w, const struct job *j)
 {
-    unsigned at = (unsigned)(forecast_mix(0, j->id) % SLOTS);
+    unsigned slots = SLOTS_OF(w->most);
+    unsigned at = (unsigned)(forecast_mix(0, j->id) % slots);
     while (w->stop[at].job != NULL && w->stop[at].job != j) {
-        at = (at + 1) % SLOTS;
+        at = (at + 1) % slots;
     }
     return &w->stop[at];
-}
-
-static unsigned index_of(const struct walk *w, const struct stop *x)
-{
-    return (unsigned)(x - w->stop);
 }
 
 static bool waits_for_others(const struct job *j)
@@ -43,14 +42,12 @@ static bool waits_for_others(const struct job *j)
     return j->state == JOB_QUEUED && !j->sched.ready.in && !hazard_clear(j);
 }
 
-/* NULL: there are too many. */
-static struct stop *add(struct walk *w, const struct job *j, unsigned below)
+/* At its free slot. NULL: there are too many. */
+static struct stop *add(struct walk *w, struct stop *x, const struct job *j, unsigned below)
 {
-    struct stop *x = stop_at(w, j);
-    if (x->job != NULL || w->count == OUTLOOK_JOBS_MAX) {
+    if (++w->count > w->most) {
         return NULL;
     }
-    w->count++;
     *x = (struct stop){.job = j, .below = below};
     if (!waits_for_others(j)) {
         x->p = predict_job(w->f, j);
@@ -61,10 +58,11 @@ static struct stop *add(struct walk *w, const struct job *j, unsigned below)
     return x;
 }
 
-/* The last of the jobs before it decides. Of one of another tenant only the end is of interest. */
+/* The last of the jobs before it decides. Of one of another tenant, or elsewhere, only the end is
+ * of interest. */
 static void finish(struct walk *w, struct stop *x, const struct stop *last, bool sure)
 {
-    bool same = last->job->tenant == x->job->tenant;
+    bool same = last->job->tenant == x->job->tenant && last->job->device == x->job->device;
     x->from_ns = same ? last->from_ns : last->p.end_ns;
     x->work_ns = same ? last->work_ns : 0;
     x->p = predict_behind(w->f, x->job, x->from_ns, x->work_ns);
@@ -89,7 +87,7 @@ static struct stop *step(struct walk *w, struct stop *x, const struct stop *last
     for (unsigned i = 0; i < preds.count; i++) {
         struct stop *pred = stop_at(w, preds.job[i]);
         if (pred->job == NULL) {
-            pred = add(w, preds.job[i], index_of(w, x));
+            pred = add(w, pred, preds.job[i], (unsigned)(x - w->stop));
         }
         if (pred == NULL || (pred->done && pred->p.end_ns == 0)) {
             return NULL;
@@ -107,21 +105,34 @@ static struct stop *step(struct walk *w, struct stop *x, const struct stop *last
     return x == last ? NULL : &w->stop[x->below];
 }
 
+/* stop: zeroed. false: more than `most` jobs are before it. */
+static bool walk_to(struct front *f, const struct job *j, struct stop *stop, unsigned most,
+                    struct prediction *ret_p)
+{
+    struct walk w = {.f = f, .stop = stop, .most = most};
+    struct stop *last = add(&w, stop_at(&w, j), j, 0);
+    for (struct stop *x = last; x != NULL;) {
+        x = step(&w, x, last);
+    }
+    turn_count(f, w.count / JOBS_A_UNIT);
+    *ret_p = last->done ? last->p : (struct prediction){0};
+    return w.count <= most;
+}
+
 struct prediction outlook_of(struct front *f, const struct job *j)
 {
     if (j->tenant == NULL || !waits_for_others(j)) {
         return predict_job(f, j);
     }
+    struct stop few[SLOTS_OF(FEW)] = {0};
     struct prediction p = {0};
-    struct walk w = {.f = f, .stop = calloc(SLOTS, sizeof *w.stop)};
-    if (w.stop != NULL) {
-        struct stop *last = add(&w, j, SLOTS);
-        for (struct stop *x = last; x != NULL;) {
-            x = step(&w, x, last);
+    if (!walk_to(f, j, few, FEW, &p)) {
+        struct stop *many = calloc(SLOTS_OF(OUTLOOK_JOBS_MAX), sizeof *many);
+        if (many != NULL) {
+            (void)walk_to(f, j, many, OUTLOOK_JOBS_MAX, &p);
         }
-        p = last->done ? last->p : p;
+        free(many);
     }
-    free(w.stop);
     return p;
 }
 

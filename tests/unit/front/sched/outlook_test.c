@@ -211,6 +211,35 @@ START_TEST(others_get_their_part_meanwhile)
 }
 END_TEST
 
+/* The jobs that it waits for run on another device. Others on its own take their part meanwhile,
+ * but not of the time of that device. */
+START_TEST(another_device_is_not_shared_with_those_of_this_one)
+{
+    struct job *j[8];
+    begin();
+    k->device[1].forecast_id = k->device[0].forecast_id;
+    struct tenant *other = tenant_obtain(&k->f.tenants, 1001);
+    ck_assert_ptr_nonnull(other);
+    learn(other);
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    for (unsigned i = 0; i < 4; i++) {
+        j[i] = sent(writer_of(b, KNOWN));
+    }
+    for (unsigned i = 4; i < 7; i++) {
+        j[i] = fake_job(k, 1);
+        j[i]->sched.kind = KNOWN;
+        j[i]->tenant = other;
+        (void)sent(j[i]);
+    }
+    j[7] = fake_job(k, 1);
+    j[7]->sched.kind = KNOWN;
+    fake_reads(j[7], b, 0, 64);
+    (void)sent(j[7]);
+    ck_assert_double_eq_tol(begins_after(j[7]), 4, 1e-3);
+    end(j, 8);
+}
+END_TEST
+
 /* It would begin after 3 ms: refused with 2 ms, admitted with 4 ms. */
 START_TEST(a_deadline_that_cannot_be_kept_is_refused)
 {
@@ -246,6 +275,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_long_line_is_walked_to_its_limit, 0, 2);
     tcase_add_loop_test(tcase, behind_more_readers_than_are_listed_it_is_unknown, 0, 2);
     tcase_add_test(tcase, others_get_their_part_meanwhile);
+    tcase_add_test(tcase, another_device_is_not_shared_with_those_of_this_one);
     tcase_add_test(tcase, a_deadline_that_cannot_be_kept_is_refused);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
