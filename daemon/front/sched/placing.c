@@ -105,10 +105,12 @@ static int refuse(const struct work *w, const struct buffer *stays, struct err *
                        "its buffers live on devices %u and %u, and a copy leaves them there", a, b);
     }
     if (stays != NULL) {
-        return err_set(e, ERR_STATE,
-                       "its buffers live on devices %u and %u, and %s cannot move: it is exported, "
-                       "published, opened by others, or a variable",
-                       a, b, buffer_title(stays, title));
+        return err_set(
+            e, ERR_STATE,
+            "its buffers live on devices %u and %u, and %s cannot move: it is exported, "
+            "published, opened by others, or a variable; gpud_copy takes its content to a "
+            "buffer there",
+            a, b, buffer_title(stays, title));
     }
     return err_set(e, ERR_STATE,
                    "its buffers live on devices %u and %u, and neither may have all of them", a, b);
