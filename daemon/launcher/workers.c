@@ -1,7 +1,5 @@
 #include "daemon/launcher/workers.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
