@@ -47,6 +47,7 @@
 #define SIM_STEPS      4u   /* of a job */
 #define SIM_STRANGER   999u /* the user of the workers, whose kernels may not connect */
 #define SIM_ARENA      4096u
+#define SIM_SMALL      64u    /* elements of a small array */
 #define SIM_BULK       "bulk" /* a kernel that takes a large argument by value */
 #define SIM_BULK_BYTES 96u
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
@@ -338,6 +339,11 @@ uint64_t ask_number(struct sim_client *c);
 void ask_encode(struct sim *s, const struct schema *schema, const void *record, struct capbuf *out);
 struct sim_job *ask_job(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m);
+/* An array in the request: so many of `data`, which is filled. */
+struct proto_arg ask_inline(uint32_t data[SIM_SMALL], uint64_t count);
+/* Sends a job with a kernel that ends its worker, or never ends. */
+void ask_guilty_send(struct sim *s, struct sim_job *j, const struct capbuf *steps,
+                     struct chance *r);
 void ask_find(struct sim *s, struct sim_client *c);
 void ask_new(struct sim *s, struct sim_client *c, uint64_t elements, bool zero, uint64_t device);
 void ask_load_named(struct sim *s, struct sim_client *c, const char *source, unsigned bad);

@@ -566,6 +566,19 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     capbuf_finish(&steps);
 }
 
+struct proto_arg ask_inline(uint32_t data[SIM_SMALL], uint64_t count)
+{
+    for (unsigned i = 0; i < SIM_SMALL; i++) {
+        data[i] = i;
+    }
+    return (struct proto_arg){.tag = ARG_INLINE,
+                              .access = ACCESS_IN,
+                              .dtype = DTYPE_F32,
+                              .ndim = 1,
+                              .d0 = count,
+                              .data = bytes_of(data, count * sizeof data[0])};
+}
+
 /* ---- crowds and guilty jobs ------------------------------------------------------------------ */
 
 void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r)
@@ -580,6 +593,17 @@ void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r)
 void ask_load_bad(struct sim *s, struct sim_client *c, struct chance *r)
 {
     load(s, c, true, r);
+}
+
+void ask_guilty_send(struct sim *s, struct sim_job *j, const struct capbuf *steps, struct chance *r)
+{
+    struct msg_submit m = {.steps = proto_list_of(steps, 1),
+                           .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
+    if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 30)) {
+        m.limit_ns = chance_spread(r, 200 * NS_PER_MS, 900 * NS_PER_MS);
+    }
+    j->guilty = j->loaded = true;
+    ask_job_send(s, j, &m);
 }
 
 /* A launch of a kernel that ends workers, with an array of the job's own, so that it may run
@@ -601,16 +625,10 @@ void ask_guilt_with(struct sim *s, struct sim_client *c, unsigned k, struct chan
     t->to_first = t->inlined ? 0 : t->count; /* apart from what it reads */
     t->to_first = t->to_first + t->count <= t->to->bytes / ELEMENT ? t->to_first : 0;
     j->wrong = overlap(t);
-    j->guilty = j->loaded = true;
     j->writes = !t->inlined;
     add_args(s, t, c->axpy, &args, &p);
     ask_encode(s, &schema_step, &p, &steps);
-    struct msg_submit m = {.steps = proto_list_of(&steps, 1),
-                           .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
-    if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 30)) {
-        m.limit_ns = chance_spread(r, 200 * NS_PER_MS, 900 * NS_PER_MS);
-    }
-    ask_job_send(s, j, &m);
+    ask_guilty_send(s, j, &steps, r);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }

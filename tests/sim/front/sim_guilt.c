@@ -3,8 +3,6 @@
 
 #include "tests/sim/front/sim.h"
 
-#define SMALL 64u /* elements */
-
 /* A kernel of the client that ends workers, and is not in quarantine if there is such a one; the
  * number of kernels: it has none. */
 static unsigned find_bad(const struct sim *s, const struct sim_client *c)
@@ -27,19 +25,11 @@ static unsigned find_bad(const struct sim *s, const struct sim_client *c)
 static void bare(struct sim *s, struct sim_client *c, unsigned k, struct chance *r)
 {
     static struct sim_buffer none;
-    uint32_t data[SMALL];
-    uint64_t count = 1 + chance_below(r, SMALL);
+    uint32_t data[SIM_SMALL];
+    uint64_t count = 1 + chance_below(r, SIM_SMALL);
     bool inout = c->kernel_inout[k];
     struct proto_step p = {.op = OP_LAUNCH, .kernel = c->kernel[k]};
-    for (unsigned i = 0; i < SMALL; i++) {
-        data[i] = i;
-    }
-    const struct proto_arg x = {.tag = ARG_INLINE,
-                                .access = ACCESS_IN,
-                                .dtype = DTYPE_F32,
-                                .ndim = 1,
-                                .d0 = count,
-                                .data = bytes_of(data, count * sizeof data[0])};
+    const struct proto_arg x = ask_inline(data, count);
     struct proto_arg y = x;
     y.access = inout ? ACCESS_INOUT : ACCESS_OUT;
     y.data = inout ? x.data : bytes_str("");
@@ -58,13 +48,7 @@ static void bare(struct sim *s, struct sim_client *c, unsigned k, struct chance 
                                             .count = count,
                                             .to = &none,
                                             .from = &none};
-    j->guilty = j->loaded = true;
-    struct msg_submit m = {.steps = proto_list_of(&steps, 1),
-                           .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
-    if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 30)) {
-        m.limit_ns = chance_spread(r, 200 * NS_PER_MS, 900 * NS_PER_MS);
-    }
-    ask_job_send(s, j, &m);
+    ask_guilty_send(s, j, &steps, r);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }

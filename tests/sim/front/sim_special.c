@@ -4,7 +4,6 @@
 
 #include "tests/sim/front/sim_load.h"
 
-#define SMALL     64u   /* elements */
 #define RUSH      2500u /* requests */
 #define LINGER_NS (840 * NS_PER_S)
 
@@ -21,7 +20,7 @@ static void heap(struct sim *s, struct sim_client *c, struct chance *r)
 {
     unsigned count = 200 + (unsigned)chance_below(r, 600);
     for (unsigned i = 0; i < count && ask_room(c); i++) {
-        ask_new(s, c, 1 + chance_below(r, SMALL), true, 0);
+        ask_new(s, c, 1 + chance_below(r, SIM_SMALL), true, 0);
     }
 }
 
@@ -46,7 +45,7 @@ static void seal(struct sim *s, struct sim_client *c, struct chance *r)
             return;
         }
     }
-    ask_new(s, c, 1 + chance_below(r, SMALL), true, 0);
+    ask_new(s, c, 1 + chance_below(r, SIM_SMALL), true, 0);
 }
 
 /* Of a job in a world of deadlines; 0: none. */
@@ -65,21 +64,13 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
 {
     bool bulk = how->bulk;
     static const uint8_t large[SIM_BULK_BYTES];
-    uint32_t data[SMALL];
+    uint32_t data[SIM_SMALL];
     uint64_t count = how->elements > 0           ? how->elements
-                     : s->p.special == WORLD_DUE ? SMALL
-                                                 : 1 + chance_below(r, SMALL);
-    for (unsigned i = 0; i < SMALL; i++) {
-        data[i] = i;
-    }
+                     : s->p.special == WORLD_DUE ? SIM_SMALL
+                                                 : 1 + chance_below(r, SIM_SMALL);
     const struct proto_arg value = {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = 1};
     const struct proto_arg whole = {.tag = ARG_STRUCT, .data = bytes_of(large, sizeof large)};
-    struct proto_arg x = {.tag = ARG_INLINE,
-                          .access = ACCESS_IN,
-                          .dtype = DTYPE_F32,
-                          .ndim = 1,
-                          .d0 = count,
-                          .data = bytes_of(data, count * sizeof data[0])};
+    const struct proto_arg x = ask_inline(data, count);
     struct proto_arg y = x;
     y.access = ACCESS_INOUT;
     const struct proto_arg *const axpy_args[] = {&value, &x, &y};
