@@ -509,6 +509,38 @@ START_TEST(the_spare_one_leaves_first)
 }
 END_TEST
 
+/* A tenant waits for the place that the spare worker has. A newcomer waits behind it, and does not
+ * become the spare one's owner. */
+START_TEST(a_spare_one_whose_place_is_waited_for_is_no_newcomers)
+{
+    begin();
+    k->f.device_count = 1;
+    struct device *b = serving("b");
+    b->jobs = b->inflight_count = 0;
+    passes((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(b->state, DEVICE_RESTING);
+    b->jobs = 1; /* it stays for that */
+    ends(b);
+    struct device *a = serving("a");
+    k->f.config.domain_spare = 1;
+    passes(NS_PER_S);
+    watch();
+    struct device *spare = base->domains;
+    ck_assert(place_is_spare(&k->f, spare));
+    ck_assert_ptr_eq(asks("b"), b);
+    struct device *c = asks("c");
+    ck_assert_ptr_ne(c, spare);
+    ck_assert(place_is_spare(&k->f, spare));
+    watch();
+    ends(spare);
+    ck_assert_int_eq(b->state, DEVICE_STARTING);
+    ck_assert_int_ne(c->state, DEVICE_STARTING);
+    ck_assert(device_takes(a));
+    k->f.config.domain_spare = 0;
+    finish();
+}
+END_TEST
+
 /* There is room for so many domains of all devices. */
 START_TEST(domains_are_limited)
 {
@@ -535,4 +567,4 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
            it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
-           domains_are_limited)
+           a_spare_one_whose_place_is_waited_for_is_no_newcomers, domains_are_limited)
