@@ -195,6 +195,7 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     buffer_device_lost(f, d);
     arena_device_lost(f, d);
     snapshot_device_lost(f, d);
+    domain_lost(f, d);
 }
 
 /* ---- operators ------------------------------------------------------------------------------ */

@@ -398,20 +398,24 @@ static void goes(gpud_client *c)
  * defence: `front/workers/evacuate.c`: evacuate_begin, evacuate_cancel, evacuate_drop;
  *   `front/workers/rest.c`: rest_go_on; `worker/memory/buffers.c`: buffer_lend
  * also: `test_system_domains`: an_idle_worker_makes_room; `front_evacuate_test`;
- *   `front_domains_test`: a_full_device_refuses_a_newcomer
- * mutants: domain-host, domain-stale, domain-kept, domain-copies, domain-fragile */
+ *   `front_domains_test`: a_full_device_refuses_a_newcomer;
+ *   `front_places_test`: memory_comes_back_with_the_end_of_its_worker
+ * mutants: domain-host, domain-stale, domain-kept, domain-copies, domain-fragile,
+ *   domain-returned */
 START_TEST(an_idle_worker_ends)
 {
     static const char *const backends[][2] = {{"sim", "speed=0"}, {"opencl", ""}};
     const uint32_t seven = 7;
     uint32_t first = 0;
-    gpud_client *near = begin(backends[_i][0], backends[_i][1], "load_kernels = yes", "idle_s = 1");
+    gpud_client *near =
+        begin(backends[_i][0], backends[_i][1], "load_kernels = yes", "idle_s = 1000");
     gpud_buffer live = make(near, 1);
     gpud_buffer sealed = make(near, 2);
     uint64_t whole = query_value(near, "devices", "0", "memory_limit");
     uint64_t grant = of(near, "near", "memory");
     ck_gpud_ok(gpud_buffer_seal(near, sealed));
     ck_assert_uint_gt(grant, 0);
+    goes(near);
     ck_until(of(near, "near", "worker") == 0);
     ck_assert_uint_eq(of(near, "near", "memory"), 0);
     ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), whole + grant);

@@ -564,6 +564,13 @@ static void watch_one(struct front *f, struct device *d, uint64_t now)
     }
 }
 
+void domain_lost(struct front *f, struct device *d)
+{
+    if (d->owner != NULL && d->state == DEVICE_RESTING && !d->wanted) {
+        grant_change(f, d, 0);
+    }
+}
+
 /* ---- spare workers --------------------------------------------------------------------------- */
 
 static bool memory_wanted(const struct device *base)

@@ -52,6 +52,9 @@ uint64_t domain_grant(const struct front *f, const struct tenant *t, struct devi
  * the worker itself reports does not count. grant 0: there is no note, and the worker is being
  * ended; the domain rests. No domain: nothing happens. */
 void domain_keep(struct front *f, struct device *d, uint64_t grant);
+/* The device's worker has ended. What a domain had of the device's memory comes back, unless its
+ * next worker is to have it. No domain: nothing happens. */
+void domain_lost(struct front *f, struct device *d);
 /* Starts and ends workers of domains. */
 void domains_watch(struct front *f, uint64_t now);
 /* The device cannot be used: domains that want a worker rest. Calls `give_up` for each. */

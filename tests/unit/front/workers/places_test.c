@@ -56,6 +56,7 @@ static void lost(struct front *f, struct device *d, bool external, const char *w
     (void)external;
     (void)why;
     buffer_device_lost(f, d);
+    domain_lost(f, d);
 }
 
 static void begin(void)
@@ -541,6 +542,36 @@ START_TEST(a_spare_one_whose_place_is_waited_for_is_no_newcomers)
 }
 END_TEST
 
+/* A query between the end of a worker and the next look would tell of memory of no worker. */
+START_TEST(memory_comes_back_with_the_end_of_its_worker)
+{
+    begin();
+    k->f.device_count = 1;
+    struct device *d = serving("a");
+    uint64_t grant = d->grant;
+    d->jobs = d->inflight_count = 0;
+    passes((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_ptr_eq(asks("a"), d); /* its next worker is to have it */
+    d->link = NULL;
+    ck_assert(worker_ended(&k->f, d->worker, 9));
+    ck_assert_uint_gt(grant, 0);
+    ck_assert_uint_eq(d->grant, grant);
+    watch();
+    opens(d);
+    d->jobs = 0;
+    passes((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    d->jobs = 1; /* it stays for that */
+    d->link = NULL;
+    ck_assert(worker_ended(&k->f, d->worker, 9));
+    ck_assert_uint_eq(d->grant, 0);
+    ck_assert_uint_eq(base->granted, 0);
+    d->jobs = 0;
+    finish();
+}
+END_TEST
+
 /* There is room for so many domains of all devices. */
 START_TEST(domains_are_limited)
 {
@@ -567,4 +598,5 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
            it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
-           a_spare_one_whose_place_is_waited_for_is_no_newcomers, domains_are_limited)
+           a_spare_one_whose_place_is_waited_for_is_no_newcomers,
+           memory_comes_back_with_the_end_of_its_worker, domains_are_limited)
