@@ -401,11 +401,14 @@ void shares_pay(const struct job *j, struct device *base, uint64_t ns)
     serve(&base->line, k, class, k->of[class].served + virtual_of(k->tenant, ns));
 }
 
-/* Whether other classes want the device. */
+/* Whether other classes want more of the device than they have. What they leave, a stream or all
+ * of it, is no part of what batch jobs are owed: it would be missing from that later. */
 static bool contended(struct front *f, struct device *d)
 {
     bool waits = false;
-    return others_fly(&d->line) || head_before_batch(f, d, &waits) != NULL || waits;
+    struct device *base = device_base(d);
+    return (others_fly(&base->line) && !stream_idle(d)) ||
+           head_before_batch(f, base, &waits) != NULL || waits;
 }
 
 /* For the cap of the tenant. */
@@ -438,7 +441,7 @@ void shares_taken(struct front *f, struct job *j)
     l->until_ns = (l->until_ns > now ? l->until_ns : now) + cost.ns;
     *c = (struct job_charge){.stake = k,
                              .class = class,
-                             .owed = class == CLASS_BATCH && contended(f, device_base(j->device)),
+                             .owed = class == CLASS_BATCH && contended(f, j->device),
                              .sure = cost.sure,
                              .ns = cost.ns,
                              .ends_ns = cost.ns > 0 ? l->until_ns : 0,

@@ -116,6 +116,25 @@ START_TEST(long_batch_jobs_get_their_part)
 }
 END_TEST
 
+/* Batch jobs use what a tenant with one job at a time leaves. They owe nothing for that: they get
+ * their part when another one wants all of the device. */
+START_TEST(what_others_leave_is_no_debt)
+{
+    m = market_create(1, 2, 4);
+    m->f.config.batch_percent = 20;
+    (void)sells(100, CLASS_INTERACTIVE, 1, 5 * NS_PER_MS);
+    struct seller *batch = sells(100, CLASS_BATCH, 8, 5 * NS_PER_MS);
+    market_run(m, 60 * NS_PER_S);
+    ck_assert_uint_gt(batch->had_ns, 20 * NS_PER_S);
+    uint64_t had_ns = batch->had_ns;
+    (void)sells(100, CLASS_INTERACTIVE, 8, 5 * NS_PER_MS);
+    market_run(m, 10 * NS_PER_S);
+    double part = (double)(batch->had_ns - had_ns) / (10 * NS_PER_S) * 100;
+    ck_assert_msg(fabs(part - 20) <= 3, "%.2f%%", part);
+    market_destroy(m);
+}
+END_TEST
+
 /* Virtual time does not end: a week of device time of a tenant with the least weight. */
 START_TEST(virtual_time_does_not_end)
 {
@@ -204,5 +223,5 @@ START_TEST(a_raised_job_may_go_at_once)
 END_TEST
 
 SUITE_MAIN("shares_beside", unknown_jobs_leave_a_stream, a_long_job_is_paid_for_once,
-           owed_batch_jobs_leave_room, long_batch_jobs_get_their_part, virtual_time_does_not_end,
-           a_weight_changes_in_flight, a_raised_job_may_go_at_once)
+           owed_batch_jobs_leave_room, long_batch_jobs_get_their_part, what_others_leave_is_no_debt,
+           virtual_time_does_not_end, a_weight_changes_in_flight, a_raised_job_may_go_at_once)
