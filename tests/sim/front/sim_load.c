@@ -29,6 +29,17 @@ static void choose_limits(const struct sim *s, struct load_client *t, struct cha
     t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
 }
 
+/* In a third of the worlds some tenants may have a part of a device's time only. */
+static void choose_cap(const struct sim *s, struct load_client *t, unsigned client)
+{
+    static const unsigned caps[] = {5, 10, 20, 30, 50};
+    struct chance world = chance_of(s->course->seed, 60);
+    struct chance c = chance_of(s->course->seed, 61 + client);
+    bool some = s->p.special != WORLD_OVERRUNS && chance_percent(&world, 33);
+    t->cap = some && chance_percent(&c, 40) ? caps[chance_below(&c, sizeof caps / sizeof caps[0])]
+                                            : 0;
+}
+
 static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
 {
     bool batch = client == LEAN_ONE + 1 && !load_rivals(s);
@@ -36,7 +47,7 @@ static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
     t->wish = client == LEAN_LATE ? CLASS_REALTIME : CLASS_USUAL;
     t->trusted = !load_rivals(s);
     t->wild = false;
-    t->rate = t->hard = 0;
+    t->rate = t->hard = t->cap = 0;
     t->devices = UINT64_MAX;
     t->weight = t->least_weight = TENANT_WEIGHT_USUAL;
 }
@@ -64,6 +75,7 @@ static void choose_client(struct sim *s, unsigned client)
         t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
     }
     choose_limits(s, t, &c);
+    choose_cap(s, t, client);
     choose_weight(s, client);
     if (load_lean(s)) {
         be_lean(s, t, client);
@@ -145,6 +157,9 @@ void load_write(const struct sim *s, FILE *out)
         }
         if (t->hard > 0) {
             (void)fprintf(out, "memory_hard = %" PRIu64 "\n", t->hard);
+        }
+        if (t->cap > 0) {
+            (void)fprintf(out, "device_share = %u%%\n", t->cap);
         }
         write_devices(s, t->devices, out);
     }

@@ -34,6 +34,7 @@ struct load_client {
     uint64_t rate;    /* bytes a second that it transfers; 0: no limit */
     uint64_t devices; /* a bit for each that it may use */
     uint64_t hard;    /* bytes of its buffers on a device; 0: no limit */
+    unsigned cap;     /* percent of the time of each device that it may have; 0: no limit */
     uint64_t run_ns[LOAD_KINDS];
     unsigned target;           /* jobs that it keeps on their way */
     unsigned mix;              /* kinds of them */

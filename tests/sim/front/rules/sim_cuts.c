@@ -47,7 +47,7 @@ static bool is_next(struct sim *s, unsigned client)
     unsigned class = first_of(s, client);
     bool earlier = true;
     bool least = shares_drained(s, 0, client);
-    if (class >= CLASS_BATCH || !waits(s, k)) {
+    if (class >= CLASS_BATCH || !waits(s, k) || s->load->client[client].cap > 0) {
         return false;
     }
     for (unsigned i = 0; i < LOAD_CLIENTS && i < s->p.clients; i++) {

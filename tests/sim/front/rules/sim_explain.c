@@ -126,7 +126,8 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
  * at it. */
 static void check_turn(struct sim *s, const struct job *j, const char *text)
 {
-    bool cause = s->f->kicked || s->f->pressed || strstr(text, "turn: 0 of") == NULL;
+    bool cause = s->f->kicked || s->f->pressed || strstr(text, "turn: 0 of") == NULL ||
+                 caps_explain(s, j, text);
     struct device *d;
     for (unsigned at = 0; !cause && (d = front_next_device(s->f, &at)) != NULL;) {
         bool may = j->device == NULL || device_base(j->device) == device_base(d);

@@ -78,8 +78,9 @@ static void check(struct sim *s, const struct tenant *t, unsigned device, unsign
     double under = e->charged - (1 - OFF) * e->had.got;
     e->least = over < e->least ? over : e->least;
     e->most = under > e->most ? under : e->most;
-    if (over - e->least > bound || e->most - under > bound) {
-        bool less = over - e->least <= bound;
+    /* a cut is paid for before the device goes to the worker */
+    if (over - e->least > bound + price || e->most - under > bound) {
+        bool less = over - e->least <= bound + price;
         sim_fail(
             s,
             "ledger: tenant %s is charged %.3f ms %s in the line of device %u than its jobs of "

@@ -69,7 +69,8 @@ static void check_earlier(struct sim *s, const struct job *j, struct device *bas
 {
     for (const struct job *k = s->f->jobs; k != NULL; k = k->hh.next) {
         bool ready = k->state == JOB_QUEUED && k->sched.ready.in && k->wait == WAIT_WINDOW &&
-                     k->tenant != NULL && job_rank_class(k) < job_rank_class(j);
+                     k->tenant != NULL && job_rank_class(k) < job_rank_class(j) &&
+                     k->tenant->limits.device_share == 0;
         if (ready && could_go(s, base, k)) {
             sim_fail(s,
                      "order: job %" PRIu64 " of class %u is sent, and job %" PRIu64

@@ -152,6 +152,7 @@ bool shares_drained(const struct sim *s, unsigned device, unsigned client)
 
 void shares_anew(struct sim *s)
 {
+    caps_anew();
     if (s->book != NULL) {
         s->load->anew_ns = s->now_ns;
     }
@@ -309,7 +310,7 @@ static void check_length(struct sim *s, unsigned device, unsigned next, unsigned
     const struct share_device *d = &s->book->device[device];
     unsigned before = d->holder;
     double least = least_turn_ns(s) - 2 * longest_of(d, before);
-    bool cut = class < first_ready(d, before) || d->dry[next];
+    bool cut = class < first_ready(d, before) || d->dry[next] || s->load->client[before].cap > 0;
     bool known = d->ended[before] > 30 && d->ended[next] > 30 && ready_of(d, before) > FEW;
     if (!cut && known && first_ready(d, before) < CLASS_BATCH &&
         (double)(s->now_ns - d->turn_ns) < least) {
@@ -375,7 +376,8 @@ static void check_wait(struct sim *s, unsigned device, unsigned x)
     double way = 2 * (double)s->load->switch_ns;
     double bound = LOOP_NS;
     bool plain =
-        !s->load->outliers && s->p.devices == 1 && f->ended > 2 && class_of(x) == CLASS_INTERACTIVE;
+        !s->load->outliers && s->p.devices == 1 && f->ended > 2 &&
+        class_of(x) == CLASS_INTERACTIVE && s->load->client[client].cap == 0;
     for (unsigned y = 0; y < LOAD_FLOWS; y++) {
         plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0) &&
                 !is_new(s, d, y / CLASS_COUNT);
@@ -399,7 +401,7 @@ static void check_flow(struct sim *s, unsigned device, unsigned x)
 {
     struct share_device *d = &s->book->device[device];
     struct share_flow *f = &d->flow[x];
-    bool waits = f->ready > 0;
+    bool waits = f->ready > 0 && s->load->client[x / CLASS_COUNT].cap == 0;
     for (unsigned y = class_of(x); y < LOAD_FLOWS; y += CLASS_COUNT) {
         if (y != x && waits && f->waits && !is_risky(d, x) && !is_risky(d, y)) {
             check_pair(s, device, x, y);
@@ -460,7 +462,8 @@ static void check_batch(struct sim *s, unsigned device)
     double others = 0;
     for (unsigned k = 0; k < LOAD_FLOWS; k++) {
         bool own = class_of(k) == CLASS_BATCH;
-        waits = waits || (own && d->flow[k].ready > 0 && !is_risky(d, k));
+        waits = waits || (own && d->flow[k].ready > 0 && !is_risky(d, k) &&
+                          s->load->client[k / CLASS_COUNT].cap == 0);
         *(own ? &batch : &others) += d->flow[k].got;
     }
     double behind = BATCH_OFF * part * others - batch;
@@ -496,6 +499,7 @@ void shares_check(struct sim *s)
     note_flight(s);
     ledger_check(s);
     cuts_check(s);
+    caps_check(s);
     for (unsigned i = 0; i < s->p.devices && i < s->f->device_count; i++) {
         for (unsigned k = 0; k < LOAD_FLOWS; k++) {
             check_flow(s, i, k);

@@ -65,6 +65,11 @@ void charge_step(struct sim *s); /* at every step */
 /* sim_overrun.c */
 void overrun_killed(struct sim *s, const struct sim_worker *x);
 void overrun_step(struct sim *s); /* at every step */
+/* sim_caps.c */
+void caps_anew(void);
+void caps_check(struct sim *s); /* at every step */
+/* Whether the text says that the job's tenant has had its part. It fails if that cannot be. */
+bool caps_explain(struct sim *s, const struct job *j, const char *why);
 /* sim_order.c: the front sends the job to the worker of `d`. */
 void order_sent(struct sim *s, const struct device *d, uint64_t job);
 
