@@ -337,6 +337,13 @@ struct job *shares_head(struct front *f, struct device *d)
     return j != NULL ? j : held ? NULL : batch;
 }
 
+unsigned shares_class(struct front *f, struct device *d)
+{
+    bool ignored = false;
+    const struct job *j = head_before_batch(f, d, &ignored);
+    return j != NULL ? job_rank_class(j) : CLASS_BATCH;
+}
+
 /* A domain has the jobs of one tenant. */
 static struct job *domain_head(struct front *f, struct device *d)
 {

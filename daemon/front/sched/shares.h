@@ -54,6 +54,8 @@ bool shares_wait(const struct front *f, struct device *d);
  * flight, and for jobs of any device that it leaves to others (predict_elsewhere). d: no
  * domain. */
 struct job *shares_head(struct front *f, struct device *d);
+/* The class of that job if batch jobs were owed nothing. */
+unsigned shares_class(struct front *f, struct device *d);
 /* The job that this worker is to get next, whatever waits for the others of its device: of the
  * device itself or of a domain. The others become `shut`. NULL: as above. */
 struct job *shares_own_head(struct front *f, struct device *d);

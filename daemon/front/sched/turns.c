@@ -106,15 +106,23 @@ static void wait_for(struct front *f, struct turn *t)
     }
 }
 
+/* The class that the holder's next job may not be behind. A batch job that is due for its part is
+ * before jobs of other classes, but these do not pass each other for it. */
+static unsigned first_class(struct front *f, struct device *base, const struct job *due)
+{
+    unsigned class = job_rank_class(due);
+    return class == CLASS_BATCH ? shares_class(f, base) : class;
+}
+
 /* Whether the turn has room for the holder's next job, though `due` is another worker's. */
-static bool has_room(struct front *f, const struct device *base, const struct job *next,
+static bool has_room(struct front *f, struct device *base, const struct job *next,
                      const struct job *due)
 {
     const struct turn *t = &base->turn;
     uint64_t now = turn_now(f);
     uint64_t until = base->line.until_ns > now ? base->line.until_ns : now;
     return !t->holder->shut && until < ns_add(t->began_ns, turn_length_ns(t)) &&
-           job_rank_class(next) <= job_rank_class(due);
+           job_rank_class(next) <= first_class(f, base, due);
 }
 
 /* `due` is the job of another worker, `goal`. The job that goes now, and whose turn it is then;

@@ -33,6 +33,17 @@ static unsigned first_of(const struct sim *s, unsigned client)
     return class;
 }
 
+/* The same, with those in flight: a turn goes on for the next job of that class. */
+static unsigned first_beside(const struct sim *s, unsigned client, const struct stake *k)
+{
+    unsigned class = 0;
+    while (class < CLASS_COUNT && k->of[class].flying == 0 &&
+           shares_sum(s, 0, load_flow(s, client, class)).ready == 0) {
+        class ++;
+    }
+    return class;
+}
+
 /* The tenant's own worker can take a job, and has none. */
 static bool waits(struct sim *s, const struct stake *k)
 {
@@ -52,10 +63,12 @@ static bool is_next(struct sim *s, unsigned client)
     }
     for (unsigned i = 0; i < LOAD_CLIENTS && i < s->p.clients; i++) {
         const struct stake *other = i != client ? stake_of(s, i) : NULL;
-        unsigned first = other != NULL ? first_of(s, i) : CLASS_COUNT;
-        earlier = earlier && first > class;
-        least = least && (first > class ||
-                          (first == class && other->of[class].served > k->of[class].served));
+        unsigned first = other != NULL ? first_beside(s, i, other) : CLASS_COUNT;
+        bool owed = other != NULL && shares_sum(s, 0, load_flow(s, i, CLASS_BATCH)).ready > 0;
+        earlier = earlier && first > class && !owed; /* batch jobs may be owed a part */
+        least =
+            least && !owed &&
+            (first > class || (first == class && other->of[class].served > k->of[class].served));
     }
     return earlier || least;
 }

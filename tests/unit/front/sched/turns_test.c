@@ -167,6 +167,26 @@ START_TEST(a_turn_is_cut_for_an_earlier_class)
 }
 END_TEST
 
+/* Batch jobs of a third worker are due for their part. The turn goes on meanwhile, but not before
+ * the job of the first class. */
+START_TEST(a_batch_job_that_is_due_holds_no_earlier_class_up)
+{
+    m = market_create(1, 1, 16);
+    m->switch_ns = NS_PER_MS; /* a turn has 40 ms */
+    m->f.config.batch_percent = 20;
+    struct seller *first = sells(100, CLASS_REALTIME, NS_PER_MS, NS_PER_MS);
+    first->backlog = 1;
+    first->pause_ns = 20 * NS_PER_MS;
+    market_apart(m, first);
+    market_apart(m, sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS));
+    market_apart(m, sells(100, CLASS_BATCH, NS_PER_MS, NS_PER_MS));
+    market_run(m, RUN_NS);
+    uint64_t longest = market_wait_ns(first, 100);
+    ck_assert_msg(longest <= 20 * NS_PER_MS, "%.3f ms", (double)longest / 1e6);
+    market_destroy(m);
+}
+END_TEST
+
 /* FAULT other: a tenant floods a device from a worker of its own, while another sends few jobs
  * required: these wait for a switch and what is in flight, not for whole turns; they pay for their
  *   switches, so that a tenant that sends one job after the other takes no share of others
@@ -342,6 +362,7 @@ END_TEST
 
 SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
+           a_batch_job_that_is_due_holds_no_earlier_class_up,
            a_turn_is_cut_for_a_tenant_with_few_jobs, a_turn_of_a_small_weight_delays_no_others,
            a_worker_alone_keeps_the_device, turns_follow_what_a_switch_costs, the_length_has_bounds,
            a_flood_of_brief_jobs_pays_for_the_device, a_slow_switch_says_little,
