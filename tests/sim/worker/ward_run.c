@@ -46,11 +46,21 @@ void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+/* Has the loop something to do now? */
+static bool pending(struct ward *w)
+{
+    struct pollfd p = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
+    return w->works != NULL || uv_backend_timeout(&w->loop) == 0 || poll(&p, 1, 0) > 0;
+}
+
 static void turn(struct ward *w)
 {
     (void)ward_works_end(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     if (w->params.prompt != 0) { /* what libuv does before it sleeps */
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    }
+    if (w->params.prompt != 0 && !pending(w)) { /* that run may have heard something, too */
         (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     }
     if (w->front != NULL && w->front_open) {
@@ -59,13 +69,6 @@ static void turn(struct ward *w)
         }
         ward_front_send(w);
     }
-}
-
-/* Has the loop something to do now? */
-static bool pending(struct ward *w)
-{
-    struct pollfd p = {.fd = uv_backend_fd(&w->loop), .events = POLLIN};
-    return w->works != NULL || uv_backend_timeout(&w->loop) == 0 || poll(&p, 1, 0) > 0;
 }
 
 /* The time of the next event of any kind; NS_NEVER: there is none. */
