@@ -19,6 +19,7 @@
 
 #define REPLACE_TRIES    50u
 #define REPLACE_PAUSE_NS (20 * NS_PER_MS)
+#define REPLACE_NS       (10 * NS_PER_S)
 
 static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text)
 {
@@ -102,13 +103,14 @@ static int open_launcher(struct front *f, struct err *e)
 }
 
 /* Connects to another launcher. A launcher that is ending may still have its lock, and accept; a
- * later try finds its successor. Blocks for at least 20 ms after each failure, 50 times: nothing
- * could be served meanwhile. */
+ * later try finds its successor. Blocks for at least 20 ms after each failure, 50 times, but begins
+ * no try after REPLACE_NS: nothing could be served meanwhile, no signal either. */
 static int replace_launcher(struct front *f, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
+    uint64_t until_ns = ns_add(clock_now_ns(), REPLACE_NS);
     int rc = open_launcher(f, e);
-    for (unsigned i = 0; rc != 0 && i < REPLACE_TRIES; i++) {
+    for (unsigned i = 0; rc != 0 && i < REPLACE_TRIES && clock_now_ns() < until_ns; i++) {
         (void)nanosleep(&pause, NULL);
         rc = open_launcher(f, e);
     }

@@ -137,6 +137,13 @@ static bool fail_once(struct campaign *c, const struct run *run, struct session 
     return atomic_load(&c->h.page->hit.count) > 0;
 }
 
+/* Runs end workers, and what had jobs there is paused after the fifth: as it should be
+ * (sched/conduct.h). A new daemon knows of none. */
+static bool is_paused(const struct session *s)
+{
+    return strstr(s->problem, "QUARANTINED") != NULL;
+}
+
 /* Until a session without any failure succeeds. A worker that ended needs a moment. */
 static bool recovers(struct campaign *c, enum act act, char *ret_problem)
 {
@@ -146,6 +153,10 @@ static bool recovers(struct campaign *c, enum act act, char *ret_problem)
         play_cure(c, act, &s);
         if (s.problem[0] == '\0') {
             return true;
+        }
+        if (is_paused(&s)) {
+            c->at_home = false;
+            return bring_home(c, act);
         }
         if (s.failed == 0 || now_ns() > end_ns || !house_lives(&c->h)) {
             (void)snprintf(ret_problem, PROBLEM_TEXT, "afterwards: %s", s.problem);
@@ -424,7 +435,8 @@ static uint64_t run_call(struct campaign *c, struct run *run, bool plan)
     uint64_t runs = 0;
     for (unsigned i = 0; i < sizeof counts / sizeof counts[0] && goes_on(c); i++) {
         run->count = counts[i];
-        if ((c->o.count != 0 && c->o.count != counts[i]) || !in_slice(c, run)) {
+        bool endless = run->kind == KIND_INTERRUPT && counts[i] == WHOLE_ACT;
+        if ((c->o.count != 0 && c->o.count != counts[i]) || endless || !in_slice(c, run)) {
             continue;
         }
         runs++;
