@@ -452,6 +452,23 @@ START_TEST(its_own_worker_ends_after_the_copy)
 }
 END_TEST
 
+/* The content is lost with the copy. The job that waits for it hears so at once. */
+START_TEST(its_own_worker_ends_before_the_copy)
+{
+    begin();
+    struct job *j = reader(0, false, true);
+    uint64_t id = j->id;
+    fake_lose(k, 1, true);
+    buffer_device_lost(&k->f, &k->device[1]);
+    ck_assert_int_eq(buffer_state(far), BUFFER_LOST);
+    turn();
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_int_eq(k->error[id].code, ERR_BUFFER_LOST);
+    ck_assert_uint_eq(k->f.moving, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* The answer to the first request is none to a second one. */
 START_TEST(a_freed_one_is_freed_where_it_comes)
 {
@@ -526,6 +543,7 @@ int main(void)
     tcase_add_test(tc, a_tenant_without_room_is_told);
     tcase_add_test(tc, the_other_worker_ends);
     tcase_add_test(tc, its_own_worker_ends_after_the_copy);
+    tcase_add_test(tc, its_own_worker_ends_before_the_copy);
     tcase_add_test(tc, a_freed_one_is_freed_where_it_comes);
     tcase_add_test(tc, without_its_job_the_copy_is_dropped);
     tcase_add_test(tc, a_variable_elsewhere_is_not_waited_for);
