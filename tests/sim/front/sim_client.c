@@ -679,7 +679,15 @@ static void want(struct sim *s, const struct hap *h)
 {
     struct sim_client *c = h->actor;
     if (c->state == CLIENT_ON && !c->leaving && !c->said_bye && !s->settling && ask_room(c)) {
-        ask_new(s, c, 1 + h->a % 16, true, 0);
+        ask_new(s, c, 1 + h->a % 16, true, h->b);
+    }
+}
+
+void clients_want(struct sim *s, unsigned device, uint64_t within_ns)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        uint64_t r = chance_mix(s->now_ns + i);
+        sim_at(s, s->now_ns + r % within_ns, want, &s->client[i], i, 1 + device);
     }
 }
 
