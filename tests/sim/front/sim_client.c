@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/request.h"
+#include "tests/sim/front/sim_gather.h"
 #include "tests/sim/front/sim_roles.h"
 
 #define LET_GO_NS (20 * NS_PER_MS) /* less than the pause of a front */
@@ -420,6 +421,7 @@ void clients_begin(struct sim *s)
         begin_life(s, c);
         client_come_back(s, c, NS_PER_MS * (i % 64));
     }
+    gather_begin(s);
 }
 
 void clients_end(struct sim *s)

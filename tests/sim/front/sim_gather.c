@@ -4,6 +4,8 @@
 
 #define READERS   5u   /* at most */
 #define CANCEL_MS 200u /* at most, until one of them is cancelled */
+#define WATCH_NS  (100 * NS_PER_MS)
+#define LONG_NS   NS_PER_S /* until the job is cancelled for which a buffer leaves an idle worker */
 
 static bool holds(const struct sim_client *c, const struct sim_buffer *b)
 {
@@ -36,7 +38,7 @@ static struct sim_job *read_on(struct sim *s, struct sim_client *c, struct sim_b
     return j;
 }
 
-/* Another job wants the buffer at once, wherever it is. */
+/* h->a: another job wants the buffer at once, wherever it is. */
 static void on_cancel(struct sim *s, const struct hap *h)
 {
     struct sim_job *j = h->actor;
@@ -47,7 +49,7 @@ static void on_cancel(struct sim *s, const struct hap *h)
         return;
     }
     ask_cancel_of(s, j);
-    if (holds(c, j->step[0].to)) {
+    if (h->a != 0 && holds(c, j->step[0].to)) {
         (void)read_on(s, c, j->step[0].to, 0, &r);
     }
 }
@@ -64,7 +66,72 @@ void ask_gather(struct sim *s, struct sim_client *c, struct chance *r)
     for (unsigned i = 0; i < count && b->bytes <= SIM_CONTENT && ask_room(c); i++) {
         struct sim_job *j = read_on(s, c, b, 1 + (i % 2 == 0 ? first : second), r);
         if (cancels) {
-            sim_at(s, s->now_ns + (1 + chance_below(r, CANCEL_MS)) * NS_PER_MS, on_cancel, j, 0, 0);
+            sim_at(s, s->now_ns + (1 + chance_below(r, CANCEL_MS)) * NS_PER_MS, on_cancel, j, 1, 0);
         }
+    }
+}
+
+/* ---- idle workers ---------------------------------------------------------------------------- */
+
+/* A client of the tenant that holds a buffer of its worker; NULL: none. */
+static struct sim_client *holder(struct sim *s, const struct device *d, struct sim_buffer **ret_b)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        struct sim_client *c = &s->client[i];
+        bool on = c->state == CLIENT_ON && !c->leaving && !c->said_bye && ask_room(c);
+        for (unsigned k = 0; on && k < c->buffers; k++) {
+            const struct buffer *b = idmap_get(&s->f->buffers, c->buffer[k]->handle);
+            if (b != NULL && b->device == d->index && c->buffer[k]->bytes <= SIM_CONTENT) {
+                *ret_b = c->buffer[k];
+                return c;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool idles_soon(const struct sim *s, const struct device *d)
+{
+    uint64_t used_ns = d->ran_ns > d->used_ns ? d->ran_ns : d->used_ns;
+    uint64_t idle_ns = ns_add(used_ns, s->f->config.domain_idle_s * NS_PER_S);
+    return d->state == DEVICE_READY && d->inflight_count == 0 && s->now_ns < idle_ns &&
+           idle_ns - s->now_ns <= 2 * WATCH_NS;
+}
+
+static void take_from(struct sim *s, const struct device *d)
+{
+    struct sim_buffer *b = NULL;
+    struct sim_client *c = holder(s, d, &b);
+    struct chance r = chance_of(s->now_ns ^ d->index, 81);
+    if (c == NULL) {
+        return;
+    }
+    uint64_t other = (d->number + 1 + chance_below(&r, s->p.devices - 1)) % s->p.devices;
+    struct sim_job *j = read_on(s, c, b, 1 + other, &r);
+    if (chance_percent(&r, 50)) {
+        sim_at(s, s->now_ns + LONG_NS, on_cancel, j, 0, 0);
+    }
+}
+
+/* Buffers leave workers that are about to end as idle. */
+static void on_watch(struct sim *s, const struct hap *h)
+{
+    const struct device *d;
+    (void)h;
+    for (unsigned at = DEVICES_MAX; s->f != NULL && s->accepts && !s->settling &&
+                                    (d = front_next_device(s->f, &at)) != NULL;) {
+        if (idles_soon(s, d)) {
+            take_from(s, d);
+        }
+    }
+    if (!s->settling) {
+        sim_at(s, s->now_ns + WATCH_NS, on_watch, NULL, 0, 0);
+    }
+}
+
+void gather_begin(struct sim *s)
+{
+    if (s->set.own && s->p.spread > 0) {
+        sim_at(s, s->now_ns + WATCH_NS, on_watch, NULL, 0, 0);
     }
 }
