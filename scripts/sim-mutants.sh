@@ -45,11 +45,13 @@ play() {
 }
 
 # The mutants that edit the front only, but not its connections and its process, which the
-# simulation replaces.
+# simulation replaces. So it does with the connection to the launcher (launcher_link.c), with what is
+# sent to workers (link.c: the simulation says when a channel is full), and with the thread that
+# answers scrapers (server.c, and page.c, which has the answers that connections have yet to read).
 of_front() {
     "$tree/scripts/mutate" --places "$tree"/tests/mutants/*.mutant --in "$tree" |
         grep -E '^[^ ]+( daemon/front/[^ ]+)+$' |
-        grep -vE ' daemon/front/(clients/|settings/|main|ending|pipeline_|modules/(cache|compiler))' |
+        grep -vE ' daemon/front/(clients/|settings/|main|ending|pipeline_|modules/(cache|compiler)|workers/(launcher_)?link\.|metrics/(server|page)\.)' |
         cut -d ' ' -f 1
 }
 

@@ -120,7 +120,10 @@ static struct course_pace bare(struct chance *c, struct course_params *p, unsign
     } else {
         WEIGHTS({COURSE_DARK, 20}, {COURSE_DIE, 30}, {COURSE_ABSENT, 10}, {COURSE_DEAF, 10});
     }
-    return pace_of(chance_spread(c, 1000, 100000), 200 + below(c, 500));
+    uint64_t usual_us = chance_spread(c, 1000, 100000);
+    struct course_pace pace = pace_of(usual_us, 200 + below(c, 500));
+    p->staging_kib = chance_percent(c, 50) ? 8192 : p->staging_kib; /* for vast arrays, too */
+    return pace;
 }
 
 static struct course_pace holiday(struct chance *c, struct course_params *p, unsigned *weight)

@@ -458,6 +458,7 @@ static void lose_some(struct front *f, struct device *d)
             d->losing = false;
             f->losing--;
             f->hooks.sessions_notify(f);
+            (void)queue_offer_awaiting(f); /* jobs that wait for what is lost now */
             wake_at(f, d->restart_ns);
         }
     }

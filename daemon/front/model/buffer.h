@@ -111,6 +111,7 @@ struct buffer {
     bool sealed;
     bool sealing;          /* the worker fills host_fd */
     enum buffer_copy copy; /* of one that is not sealed */
+    bool passes;           /* that copy is to go on to another worker; evacuate.c's */
     bool roams; /* a job in its line runs, or ran, on another device than its own, or it moves */
     enum buffer_move move;
     unsigned move_to;       /* MOVE_ARRIVES: place in front->device */

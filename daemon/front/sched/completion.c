@@ -119,7 +119,7 @@ static void tainted_error(const struct job *j, struct err *ret_e)
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
 {
     struct job *j = job_find(f->jobs, m->job);
-    if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
+    if (j == NULL || job_ended(j) || j->state == JOB_QUEUED) {
         return; /* reported twice, or unknown to this front */
     }
     if (j->state == JOB_RUNNING || m->code == 0) { /* no begin is reported for brief jobs */

@@ -8,7 +8,7 @@
 
 #include "daemon/front/model/front.h"
 
-/* The worker reports a job's end. */
+/* The worker reports a job's end. The job is the device's, ended or unknown (frame_check_done). */
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m);
 /* The device's worker ended. external: not by a fault of its jobs. */
 void completion_lost(struct front *f, struct device *d, bool external, const char *why);

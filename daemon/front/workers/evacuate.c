@@ -27,7 +27,6 @@
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* The launcher is to keep the copy when it is there. */
 static bool is_coming(enum buffer_copy copy)
 {
     return copy == COPY_DUE || copy == COPY_ASKED || copy == COPY_VOID;
@@ -44,9 +43,12 @@ static void copy_is(struct front *f, struct buffer *b, enum buffer_copy copy)
         [COPY_KEPT] = STEP_TO(COPY_NONE),
     };
     step_check(steps, b->copy, copy);
-    f->copies_coming += is_coming(copy);
-    f->copies_coming -= is_coming(b->copy);
+    if (!b->passes) { /* else the launcher is not to keep it */
+        f->copies_coming += is_coming(copy);
+        f->copies_coming -= is_coming(b->copy);
+    }
     b->copy = copy;
+    b->passes = b->passes && is_coming(copy);
 }
 
 static void charge(struct front *f, struct buffer *b)
@@ -232,6 +234,7 @@ int evacuate_one(struct front *f, struct buffer *b, struct err *e)
     }
     int rc = command_buffer_lend(f, b, e);
     if (rc == 0) {
+        b->passes = true;
         copy_is(f, b, COPY_DUE);
         charge(f, b);
         copy_is(f, b, COPY_ASKED);

@@ -33,6 +33,13 @@ void client_wants(struct sim *s, uint64_t handle)
     (void)handle;
 }
 
+void clients_want(struct sim *s, unsigned device, uint64_t within_ns)
+{
+    (void)s;
+    (void)device;
+    (void)within_ns;
+}
+
 void client_ring_request(struct sim *s, uint64_t session, const struct request *r)
 {
     wire_take_ring(s, session, r->ring_id, bytes_of(r + 1, r->size));

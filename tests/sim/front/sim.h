@@ -317,6 +317,8 @@ void client_ring_request(struct sim *s, uint64_t session, const struct request *
 void client_lets_go(struct sim *s, uint64_t handle);
 /* Its content goes to the host, as its worker is to end: its maker may want another one now. */
 void client_wants(struct sim *s, uint64_t handle);
+/* All clients want something of the device within that time. */
+void clients_want(struct sim *s, unsigned device, uint64_t within_ns);
 bool client_is_arrival(const struct hap *h); /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/sim_gather.h"
 
 #define ELEMENT 4u
 
@@ -364,6 +365,9 @@ static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
     m.device = chance_percent(r, 4) ? 1 + chance_below(r, s->p.devices) : 0;
     ask_job_send(s, j, &m);
     capbuf_finish(&steps);
+    if (s->p.spread > 0 && chance_percent(&other, 8)) {
+        ask_gather(s, c, &other);
+    }
 }
 
 /* ---- programs, modules, arenas --------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/request.h"
+#include "tests/sim/front/sim_gather.h"
 #include "tests/sim/front/sim_roles.h"
 
 #define LET_GO_NS (20 * NS_PER_MS) /* less than the pause of a front */
@@ -420,6 +421,7 @@ void clients_begin(struct sim *s)
         begin_life(s, c);
         client_come_back(s, c, NS_PER_MS * (i % 64));
     }
+    gather_begin(s);
 }
 
 void clients_end(struct sim *s)
@@ -679,7 +681,15 @@ static void want(struct sim *s, const struct hap *h)
 {
     struct sim_client *c = h->actor;
     if (c->state == CLIENT_ON && !c->leaving && !c->said_bye && !s->settling && ask_room(c)) {
-        ask_new(s, c, 1 + h->a % 16, true, 0);
+        ask_new(s, c, 1 + h->a % 16, true, h->b);
+    }
+}
+
+void clients_want(struct sim *s, unsigned device, uint64_t within_ns)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        uint64_t r = chance_mix(s->now_ns + i);
+        sim_at(s, s->now_ns + r % within_ns, want, &s->client[i], i, 1 + device);
     }
 }
 

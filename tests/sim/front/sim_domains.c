@@ -71,7 +71,7 @@ void domain_check_kept(struct sim *s)
     uint64_t coming = 0;
     cursor = 0;
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
-        coming += b->copy != COPY_NONE && b->copy != COPY_KEPT;
+        coming += b->copy != COPY_NONE && b->copy != COPY_KEPT && !b->passes;
     }
     if (coming != s->f->copies_coming) {
         sim_fail(s, "copies: the front counts %" PRIu64 " to come, and has %" PRIu64,
@@ -269,6 +269,22 @@ static bool kill_asked(const struct sim *s, const struct job *j)
         }
     }
     return false;
+}
+
+/* Returns how long the worker takes to open its device; others take `usual_ns`. Spare ones take
+ * long in some worlds: newcomers and tenants that come back want them meanwhile. */
+uint64_t domain_opens_ns(struct sim *s, const struct sim_worker *x, uint64_t usual_ns)
+{
+    bool spare = x->number >= DEVICES_MAX &&
+                 strcmp(s->domain[x->number - DEVICES_MAX].tenant, DOMAIN_SPARE) == 0;
+    if (!spare || s->p.aim == 0 || s->settling) {
+        return usual_ns;
+    }
+    uint64_t ns = usual_ns * (1 + x->id % 24);
+    if (x->id % 3 != 0) {
+        clients_want(s, worker_hardware(s, x->number), ns);
+    }
+    return ns;
 }
 
 /* A spare worker ends, or mostly another one, and the next ones do not start, so that the one after

@@ -4,7 +4,8 @@
 
 #include "tests/sim/front/sim_load.h"
 
-#define RUSH      2500u /* requests */
+#define RUSH      2500u          /* requests */
+#define VAST      (450u * 1024u) /* elements: two such arrays are more than a table of a program has */
 #define LINGER_NS (840 * NS_PER_S)
 
 /* Answers that are small, but more than all others. */
@@ -64,7 +65,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
 {
     bool bulk = how->bulk;
     static const uint8_t large[SIM_BULK_BYTES];
-    uint32_t data[SIM_SMALL];
+    static uint32_t data[VAST];
     uint64_t count = how->elements > 0           ? how->elements
                      : s->p.special == WORLD_DUE ? SIM_SMALL
                                                  : 1 + chance_below(r, SIM_SMALL);
@@ -76,8 +77,8 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
     const struct proto_arg *const axpy_args[] = {&value, &x, &y};
     const struct proto_arg *const bulk_args[] = {&y, &whole};
     struct capbuf args, steps;
-    capbuf_init(&args, 65536);
-    capbuf_init(&steps, 65536);
+    capbuf_init(&args, 65536 + 2 * sizeof data);
+    capbuf_init(&steps, 65536 + 2 * sizeof data);
     for (unsigned i = 0; i < (bulk ? 2 : 3); i++) {
         ask_encode(s, &schema_arg, bulk ? bulk_args[i] : axpy_args[i], &args);
     }
@@ -114,8 +115,11 @@ static void bare(struct sim *s, struct sim_client *c, struct chance *r)
     } else if (c->axpy == 0) {
         ask_find(s, c);
     } else {
-        struct special_bare how = {.bulk = bulk && c->bulk != 0};
+        struct chance other = chance_of(chance_mix(s->now_ns), 12);
+        bool vast = s->p.staging_kib > 4096 && chance_percent(&other, 4);
+        struct special_bare how = {.bulk = bulk && c->bulk != 0 && !vast};
         how.flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0;
+        how.elements = vast ? VAST : 0;
         (void)special_bare(s, c, &how, r);
     }
 }

@@ -322,7 +322,7 @@ void worker_begin(struct sim *s, struct sim_worker *x)
     x->staging = s->p.staging_kib * 1024;
     x->input = map(s, x->fd[WORKER_INPUT], x->staging);
     x->output = map(s, x->fd[WORKER_OUTPUT], x->staging);
-    sim_at(s, s->now_ns + OPEN_NS, on_open, x, x->epoch, 0);
+    sim_at(s, s->now_ns + domain_opens_ns(s, x, OPEN_NS), on_open, x, x->epoch, 0);
 }
 
 /* The link itself offers rings. A worker takes none: all goes by the socket. */
@@ -795,6 +795,9 @@ static void die(struct sim *s, struct sim_worker *x, struct chance *r)
     static const int status[] = {SIGKILL, SIGKILL, SIGSEGV, SIGABRT, SIGTERM, 1 << 8};
     int how = status[chance_below(r, sizeof status / sizeof status[0])];
     s->device[x->number].tight = chance_percent(r, 20);
+    if (s->set.own && x->number >= DEVICES_MAX && places_awaited(s, x->number)) {
+        s->device[x->number].unstarted += 2; /* its place is wanted while it pauses */
+    }
     launcher_ends(s, x, how, 0);
 }
 

@@ -75,6 +75,7 @@ void domain_doubt(struct sim *s, const struct sim_worker *x); /* the front ends 
 bool domain_rests(struct sim *s, const struct sim_worker *x);
 /* Did a client ask for its end, because of a job that may still be on its way there? */
 void domain_unstarted(struct sim *s, unsigned slot, uint64_t r);
+uint64_t domain_opens_ns(struct sim *s, const struct sim_worker *x, uint64_t usual_ns);
 bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
 void domain_check_alone(struct sim *s, const struct device *d, uint64_t job);

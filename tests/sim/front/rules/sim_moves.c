@@ -13,6 +13,7 @@
 #include "tests/sim/front/sim.h"
 
 #define TAKE_MS  40u                /* until a worker has taken the content */
+#define SLOW_MS  6000u              /* the same, of a slow one */
 #define START_NS (5 * NS_PER_S / 2) /* jobs that wait are offered again after a second */
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -55,9 +56,18 @@ static void on_taken(struct sim *s, const struct hap *h)
     }
 }
 
+/* In half of the worlds where buffers move a third of them takes long, so that its job is cancelled
+ * and its workers idle meanwhile. */
+static uint64_t take_ns(const struct sim *s, uint64_t id)
+{
+    uint64_t r = chance_mix(s->now_ns ^ id);
+    bool slow = s->p.spread > 0 && s->p.spread % 2 == 0 && !s->settling && r % 3 == 0;
+    return (1 + r / 3 % (slow ? SLOW_MS : TAKE_MS)) * NS_PER_MS;
+}
+
 void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b)
 {
-    uint64_t ns = (1 + b->id % TAKE_MS) * NS_PER_MS;
+    uint64_t ns = take_ns(s, b->id);
     b->comes = moving(s, b->id) != NULL;
     if (b->comes) {
         moves_begin(s, x, b->id, ns);
@@ -65,8 +75,9 @@ void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
         return;
     }
     struct sim_buffer *known = model_find(s, b->id);
-    if (known != NULL && b->copy < 0 && known->moved_era != 0) { /* it comes back from the host */
-        known->moved_era = 0;
+    if (known != NULL && b->copy < 0 && (known->moved_era != 0 || known->copied)) {
+        known->moved_era = 0; /* it comes back from the host */
+        known->copied = false;
         known->worker = x->id;
     }
     say(s, x, b);

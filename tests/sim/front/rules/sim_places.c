@@ -20,6 +20,7 @@ struct place { /* as of the last look */
     unsigned vain;    /* how often, since it last ran a job */
     uint64_t ran_ns;  /* when that ended */
     uint64_t free_ns; /* since when its worker could start; 0: it cannot */
+    bool waits;       /* for a place, without a worker */
 };
 
 struct sim_places {
@@ -28,6 +29,7 @@ struct sim_places {
         uint64_t era;
         unsigned taken;
         uint64_t surplus_ns; /* since when its spare worker is in the way; 0: it is not */
+        uint64_t spare;      /* that worker; 0: none */
     } base[DEVICES_MAX];
 };
 
@@ -152,6 +154,18 @@ static void check_vain(struct sim *s, const struct device *d, struct place *p)
     }
 }
 
+bool places_awaited(const struct sim *s, unsigned slot)
+{
+    const struct device *d;
+    unsigned number = worker_hardware(s, slot);
+    bool some = false;
+    for (unsigned at = DEVICES_MAX; s->f != NULL && (d = front_next_device(s->f, &at)) != NULL;) {
+        some = some || (d->number == number && d->worker == 0 && d->state == DEVICE_RESTING &&
+                        d->wanted && !is_spare(s, d));
+    }
+    return some;
+}
+
 bool places_wanted(const struct sim *s, const struct sim_worker *x)
 {
     const struct device *d;
@@ -169,6 +183,27 @@ void places_copy_refused(struct sim *s, const struct sim_worker *x)
     s->device[worker_hardware(s, x->number)].busy_ns = s->now_ns;
 }
 
+/* A newcomer gets no place before a tenant that waits for one, not with the spare worker either. */
+static void check_taken(struct sim *s, const struct device *base)
+{
+    const struct device *got = NULL;
+    uint64_t *spare = &s->places->base[base->index].spare;
+    uint64_t now = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        got = d->worker != 0 && d->worker == *spare && !is_spare(s, d) ? d : got;
+        now = is_spare(s, d) ? d->worker : now;
+    }
+    *spare = now;
+    for (const struct device *d = base->domains; d != NULL && got != NULL; d = d->domain_next) {
+        const struct place *p = &s->places->of[worker_slot_of(s, d)];
+        bool waits = d != got && p->waits && d->wanted && d->state == DEVICE_RESTING;
+        if (waits && taken(base) >= s->f->config.domains_max && !memory_failed()) {
+            sim_fail(s, "places: tenant %s gets the spare worker of device %u, and tenant %s waits",
+                     got->owner->name, base->index, d->owner->name);
+        }
+    }
+}
+
 static void look(struct sim *s, const struct device *d)
 {
     struct place *p = &s->places->of[worker_slot_of(s, d)];
@@ -183,7 +218,9 @@ static void look(struct sim *s, const struct device *d)
                         .failed = d->evacuation.state == EVACUATION_FAILED,
                         .vain = same ? p->vain : 0,
                         .ran_ns = d->ran_ns,
-                        .free_ns = p->free_ns};
+                        .free_ns = p->free_ns,
+                        .waits = d->wanted && d->state == DEVICE_RESTING && d->worker == 0 &&
+                                 !is_spare(s, d)};
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -217,6 +254,7 @@ static void check_base(struct sim *s, const struct device *base)
 {
     unsigned most = (unsigned)s->f->config.domains_max;
     unsigned places = taken(base);
+    check_taken(s, base);
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         look(s, d);
     }

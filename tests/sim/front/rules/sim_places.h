@@ -25,6 +25,8 @@ void places_frame(struct sim *s, const struct device *d, const struct sim_worker
 void places_refused(struct sim *s, const struct msg_error *m);
 /* It is to end, and its tenant wants one again. */
 bool places_wanted(const struct sim *s, const struct sim_worker *x);
+/* Does a tenant wait for a place of the device that has this slot? */
+bool places_awaited(const struct sim *s, unsigned slot);
 /* The worker refuses to copy a buffer. */
 void places_copy_refused(struct sim *s, const struct sim_worker *x);
 

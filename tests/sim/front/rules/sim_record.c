@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static struct {
     bool strange;  /* others can write the folder since it was asked for */
     bool there;    /* a file of its name was there before */
     bool limited;
+    bool full;          /* the disk of its file is full */
     struct hash before; /* what that file had */
 } record;
 
@@ -238,10 +240,51 @@ static void make_strange(struct sim *s, bool strange)
     (void)chmod(path, strange ? 0777 : 0700);
 }
 
+/* The thread's file becomes one whose disk is full. Only the thread's end closes it, and nothing
+ * but that write ends a recording without a limit before it is asked to. */
+static bool fill_disk(const struct sim *s)
+{
+    char path[PATH_ROOM];
+    char link[64];
+    char name[PATH_ROOM];
+    int file = -1;
+    struct dirent *entry;
+    DIR *all = opendir("/proc/self/fd");
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    path_of(s, record.name, path);
+    while (all != NULL && full >= 0 && file < 0 && (entry = readdir(all)) != NULL) {
+        (void)snprintf(link, sizeof link, "/proc/self/fd/%.20s", entry->d_name);
+        ssize_t n = readlink(link, name, sizeof name - 1);
+        name[n > 0 ? n : 0] = '\0';
+        file = n > 0 && strcmp(name, path) == 0 ? (int)strtol(entry->d_name, NULL, 10) : -1;
+    }
+    bool done = file >= 0 && dup2(full, file) == file;
+    if (full >= 0) {
+        (void)close(full);
+    }
+    if (all != NULL) {
+        (void)closedir(all);
+    }
+    return done;
+}
+
+/* It does not look complete. */
+static void check_full(struct sim *s, const struct recorder_status *status)
+{
+    if (status->state != RECORDER_FAILED || status->why[0] == '\0') {
+        sim_fail(s, "recording: %s is %s, and its disk was full", status->path,
+                 recorder_state_name(status->state));
+    }
+}
+
 static void look(struct sim *s, const struct recorder_status *status)
 {
     char path[PATH_ROOM];
-    if (record.there || record.strange) {
+    if (record.full) {
+        check_full(s, status);
+        path_of(s, record.name, path);
+        (void)unlink(path);
+    } else if (record.there || record.strange) {
         check_refused(s, status);
     } else if (status->state == RECORDER_STOPPED || status->state == RECORDER_FULL) {
         read_file(s, status);
@@ -281,7 +324,7 @@ void record_front_ended(struct sim *s)
 {
     struct recorder_status status = {.file_bytes = record.limited ? SMALL : UINT64_MAX};
     path_of(s, record.name, status.path);
-    if (record.waits && !record.there && access(status.path, F_OK) == 0) {
+    if (record.waits && !record.there && !record.full && access(status.path, F_OK) == 0) {
         read_file(s, &status);
     }
     record.waits = false;
@@ -344,7 +387,11 @@ void record_answered(struct sim *s, const struct sim_request *q, int code)
         sim_fail(s, "recording: %s is taken for the name of a file", text);
     }
     record.waits = record.waits || code == 0;
+    record.full = record.full && code != 0;
     record_check(s);
+    if (code == 0 && record.waits && !record.limited && chance_mix(s->steps) % 3 == 0) {
+        record.full = fill_disk(s);
+    }
     if (record.strange) {
         make_strange(s, false);
     }

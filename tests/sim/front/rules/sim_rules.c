@@ -745,6 +745,7 @@ unsigned rules_all(struct sim *s)
     unsigned count = check_jobs(s) + check_sessions(s) + s->f->buffers.live;
     rules_explain(s);
     moves_check_all(s);
+    waits_check_all(s);
     accounts_check(s);
     metrics_check(s);
     tokens_check(s);

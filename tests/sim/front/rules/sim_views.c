@@ -525,6 +525,7 @@ static void check_trace(struct sim *s, struct session *x, const struct viewer *v
     uint64_t wanted = recordings[at].ends;
     uint64_t ends = 0;
     uint64_t lost = 0;
+    uint64_t all = 0;
     unsigned rows = TRACE_TABLE_ROWS;
     recordings[at].session = 0;
     for (unsigned i = 0; i < TABLES && rows >= TRACE_TABLE_ROWS; i++) {
@@ -538,13 +539,19 @@ static void check_trace(struct sim *s, struct session *x, const struct viewer *v
             return;
         }
         ends += read_trace(s, x, v, &t, &lost, &rows);
+        all += rows;
         capbuf_finish(&t.bytes);
+    }
+    if (all > TRACE_RECORDS + TABLES) {
+        blame(s, v, "trace", "it has more records than a recording keeps", all);
     }
     if (goes_on && rows < TRACE_TABLE_ROWS && ends + lost < wanted) {
         blame(s, v, "trace", "ends of jobs are missing", wanted - ends);
     }
-    sim_log(s, "session %" PRIu64 " reads its recording: %" PRIu64 " jobs, %" PRIu64 " lost", x->id,
-            ends, lost);
+    sim_log(s,
+            "session %" PRIu64 " reads its recording: %" PRIu64 " jobs in %" PRIu64
+            " rows, %" PRIu64 " lost",
+            x->id, ends, all, lost);
     recordings[at].session = rows < TRACE_TABLE_ROWS ? x->id : 0;
     recordings[at].read_ns = s->now_ns;
     recordings[at].ends = 0;

@@ -109,6 +109,45 @@ static void check_content(struct sim *s)
     }
 }
 
+/* ---- creations ------------------------------------------------------------------------------- */
+
+static struct {
+    uint64_t buffer; /* that waits; 0: none */
+    uint64_t since_ns, era;
+} unasked;
+
+/* Its worker takes what comes, and has yet to hear of the buffer. */
+static bool is_unasked(struct sim *s, const struct buffer *b)
+{
+    const struct device *d = s->f->device[b->device];
+    bool pressed = s->device[worker_slot_of(s, d)].pressed_until_ns > s->now_ns;
+    return b->state == BUFFER_CREATING && !b->asked && device_takes(d) && !pressed &&
+           (b->flags & BUFFER_FLAG_VARIABLE) == 0;
+}
+
+void waits_check_all(struct sim *s)
+{
+    const struct buffer *first = NULL;
+    bool same = false;
+    uint32_t cursor = 0;
+    for (const struct buffer *b;
+         !same && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        bool waits = is_unasked(s, b);
+        same = waits && b->handle == unasked.buffer && unasked.era == s->era;
+        first = waits && (first == NULL || same) ? b : first;
+    }
+    if (!same) {
+        unasked.buffer = first != NULL ? first->handle : 0;
+        unasked.since_ns = s->now_ns;
+        unasked.era = s->era;
+    }
+    if (same && s->now_ns > unasked.since_ns + OWED_NS && s->now_ns > s->stalled_ns + OWED_NS &&
+        !memory_failed()) {
+        sim_fail(s, "creations: device %u takes what comes, and is not asked for buffer %#" PRIx64,
+                 first->device, first->handle);
+    }
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
 
 bool waits_missed(struct sim *s, struct sim_worker *x, const struct schema *schema)

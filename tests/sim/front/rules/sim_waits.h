@@ -13,6 +13,7 @@ struct sim;
 struct sim_worker;
 
 void waits_check(struct sim *s);
+void waits_check_all(struct sim *s); /* now and then */
 /* Is the channel to the worker so full that this frame, which ends something in it, cannot be sent?
  */
 bool waits_missed(struct sim *s, struct sim_worker *x, const struct schema *schema);

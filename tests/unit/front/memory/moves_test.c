@@ -130,6 +130,29 @@ START_TEST(the_other_one_comes_first)
 }
 END_TEST
 
+/* It takes no room there, which copies for the time without a worker were promised. */
+START_TEST(its_copy_is_none_of_the_launchers)
+{
+    begin();
+    struct job *j = reader(0, true, true);
+    ck_assert_int_eq(far->copy, COPY_ASKED);
+    ck_assert_uint_eq(k->f.copies_coming, 0);
+    answer(1, far->handle, 0);
+    ck_assert_int_eq(far->copy, COPY_KEPT);
+    ck_assert_uint_eq(k->f.copies_coming, 0);
+    answer(0, far->handle, 0);
+    finish(j);
+    ck_assert(!far->passes);
+    evacuate_begin(&k->f, &k->device[0]); /* these are to stay */
+    ck_assert_uint_eq(k->f.copies_coming, 2);
+    evacuate_cancel(&k->f, &k->device[0]);
+    answer(0, here->handle, 0);
+    answer(0, far->handle, 0);
+    ck_assert_uint_eq(k->f.copies_coming, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* The host has its content already. */
 START_TEST(a_sealed_one_is_not_copied)
 {
@@ -452,6 +475,23 @@ START_TEST(its_own_worker_ends_after_the_copy)
 }
 END_TEST
 
+/* The content is lost with the copy. The job that waits for it hears so at once. */
+START_TEST(its_own_worker_ends_before_the_copy)
+{
+    begin();
+    struct job *j = reader(0, false, true);
+    uint64_t id = j->id;
+    fake_lose(k, 1, true);
+    buffer_device_lost(&k->f, &k->device[1]);
+    ck_assert_int_eq(buffer_state(far), BUFFER_LOST);
+    turn();
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_int_eq(k->error[id].code, ERR_BUFFER_LOST);
+    ck_assert_uint_eq(k->f.moving, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* The answer to the first request is none to a second one. */
 START_TEST(a_freed_one_is_freed_where_it_comes)
 {
@@ -517,6 +557,7 @@ int main(void)
     Suite *suite = suite_create("moves");
     TCase *tc = tcase_create("moves");
     tcase_add_test(tc, the_other_one_comes_first);
+    tcase_add_test(tc, its_copy_is_none_of_the_launchers);
     tcase_add_test(tc, a_sealed_one_is_not_copied);
     tcase_add_test(tc, it_stays_while_jobs_have_it);
     tcase_add_test(tc, the_line_decides);
@@ -526,6 +567,7 @@ int main(void)
     tcase_add_test(tc, a_tenant_without_room_is_told);
     tcase_add_test(tc, the_other_worker_ends);
     tcase_add_test(tc, its_own_worker_ends_after_the_copy);
+    tcase_add_test(tc, its_own_worker_ends_before_the_copy);
     tcase_add_test(tc, a_freed_one_is_freed_where_it_comes);
     tcase_add_test(tc, without_its_job_the_copy_is_dropped);
     tcase_add_test(tc, a_variable_elsewhere_is_not_waited_for);

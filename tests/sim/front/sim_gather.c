@@ -1,0 +1,137 @@
+#include "tests/sim/front/sim_gather.h"
+
+#include "tests/sim/front/sim.h"
+
+#define READERS   5u   /* at most */
+#define CANCEL_MS 200u /* at most, until one of them is cancelled */
+#define WATCH_NS  (100 * NS_PER_MS)
+#define LONG_NS   NS_PER_S /* until the job is cancelled for which a buffer leaves an idle worker */
+
+static bool holds(const struct sim_client *c, const struct sim_buffer *b)
+{
+    bool held = false;
+    for (unsigned i = 0; i < c->buffers && !held; i++) {
+        held = c->buffer[i] == b;
+    }
+    return held;
+}
+
+/* device: counted from 1; 0: any. */
+static struct sim_job *read_on(struct sim *s, struct sim_client *c, struct sim_buffer *b,
+                               uint64_t device, struct chance *r)
+{
+    struct sim_job *j = ask_job(s, c, r);
+    struct capbuf args, steps;
+    const struct proto_arg arg = {.tag = ARG_BUFFER, .handle = b->handle};
+    capbuf_init(&args, 4096);
+    capbuf_init(&steps, 4096);
+    ask_encode(s, &schema_arg, &arg, &args);
+    const struct proto_step p = {.op = OP_READ, .args = proto_list_of(&args, 1)};
+    ask_encode(s, &schema_step, &p, &steps);
+    j->step[j->steps++] =
+        (struct sim_step){.op = OP_READ, .to = b, .count = b->bytes / sizeof(uint32_t)};
+    struct msg_submit m = {
+        .steps = proto_list_of(&steps, 1), .flags = SUBMIT_ASYNC, .device = device};
+    ask_job_send(s, j, &m);
+    capbuf_finish(&args);
+    capbuf_finish(&steps);
+    return j;
+}
+
+/* h->a: another job wants the buffer at once, wherever it is. */
+static void on_cancel(struct sim *s, const struct hap *h)
+{
+    struct sim_job *j = h->actor;
+    struct sim_client *c = j->client;
+    struct chance r = chance_of(j->r, 80);
+    if (s->settling || c->state != CLIENT_ON || c->leaving || c->said_bye || j->life != c->lives ||
+        !ask_room(c)) {
+        return;
+    }
+    ask_cancel_of(s, j);
+    if (h->a != 0 && holds(c, j->step[0].to)) {
+        (void)read_on(s, c, j->step[0].to, 0, &r);
+    }
+}
+
+/* The buffer is on one of the two devices mostly, so some of the readers run there at once, and
+ * those of the other device wait between them. */
+void ask_gather(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    struct sim_buffer *b = c->buffer[chance_below(r, c->buffers)];
+    uint64_t first = chance_below(r, s->p.devices);
+    uint64_t second = (first + 1 + chance_below(r, s->p.devices - 1)) % s->p.devices;
+    unsigned count = 3 + (unsigned)chance_below(r, READERS - 2);
+    bool cancels = chance_percent(r, 50);
+    for (unsigned i = 0; i < count && b->bytes <= SIM_CONTENT && ask_room(c); i++) {
+        struct sim_job *j = read_on(s, c, b, 1 + (i % 2 == 0 ? first : second), r);
+        if (cancels) {
+            sim_at(s, s->now_ns + (1 + chance_below(r, CANCEL_MS)) * NS_PER_MS, on_cancel, j, 1, 0);
+        }
+    }
+}
+
+/* ---- idle workers ---------------------------------------------------------------------------- */
+
+/* A client of the tenant that holds a buffer of its worker; NULL: none. */
+static struct sim_client *holder(struct sim *s, const struct device *d, struct sim_buffer **ret_b)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        struct sim_client *c = &s->client[i];
+        bool on = c->state == CLIENT_ON && !c->leaving && !c->said_bye && ask_room(c);
+        for (unsigned k = 0; on && k < c->buffers; k++) {
+            const struct buffer *b = idmap_get(&s->f->buffers, c->buffer[k]->handle);
+            if (b != NULL && b->device == d->index && c->buffer[k]->bytes <= SIM_CONTENT) {
+                *ret_b = c->buffer[k];
+                return c;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool idles_soon(const struct sim *s, const struct device *d)
+{
+    uint64_t used_ns = d->ran_ns > d->used_ns ? d->ran_ns : d->used_ns;
+    uint64_t idle_ns = ns_add(used_ns, s->f->config.domain_idle_s * NS_PER_S);
+    return d->state == DEVICE_READY && d->inflight_count == 0 && s->now_ns < idle_ns &&
+           idle_ns - s->now_ns <= 2 * WATCH_NS;
+}
+
+static void take_from(struct sim *s, const struct device *d)
+{
+    struct sim_buffer *b = NULL;
+    struct sim_client *c = holder(s, d, &b);
+    struct chance r = chance_of(s->now_ns ^ d->index, 81);
+    if (c == NULL) {
+        return;
+    }
+    uint64_t other = (d->number + 1 + chance_below(&r, s->p.devices - 1)) % s->p.devices;
+    struct sim_job *j = read_on(s, c, b, 1 + other, &r);
+    if (chance_percent(&r, 50)) {
+        sim_at(s, s->now_ns + LONG_NS, on_cancel, j, 0, 0);
+    }
+}
+
+/* Buffers leave workers that are about to end as idle. */
+static void on_watch(struct sim *s, const struct hap *h)
+{
+    const struct device *d;
+    (void)h;
+    for (unsigned at = DEVICES_MAX; s->f != NULL && s->accepts && !s->settling &&
+                                    (d = front_next_device(s->f, &at)) != NULL;) {
+        if (idles_soon(s, d)) {
+            take_from(s, d);
+        }
+    }
+    if (!s->settling) {
+        sim_at(s, s->now_ns + WATCH_NS, on_watch, NULL, 0, 0);
+    }
+}
+
+void gather_begin(struct sim *s)
+{
+    if (s->set.own && s->p.spread > 0) {
+        sim_at(s, s->now_ns + WATCH_NS, on_watch, NULL, 0, 0);
+    }
+}
