@@ -4,6 +4,7 @@
 
 #include "daemon/front/model/domain.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/workers/domains.h"
 
 /* Where the buffer will be when all jobs that name it have had their turns. */
 static unsigned place_of(const struct buffer *b)
@@ -140,16 +141,39 @@ static int gather(const struct front *f, const struct tenant *t, const struct wo
     return 0;
 }
 
+/* The buffers of a tenant that is apart go to a device where it has no worker yet, and gets one. */
+static int check_grant(const struct front *f, const struct tenant *t, const struct work *w,
+                       struct device *base, struct err *e)
+{
+    uint64_t most = base->memory > 0 ? domain_most(f, t, base) : UINT64_MAX;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < w->use_count; i++) {
+        bytes += buffer_charged(w->uses[i].buffer);
+    }
+    return bytes <= most
+               ? 0
+               : err_set(e, ERR_DEVICE_MEMORY,
+                         "its buffers have %llu bytes, and the worker of tenant %s on "
+                         "device %u gets %llu at most: split the job",
+                         (unsigned long long)bytes, t->name, base->index, (unsigned long long)most);
+}
+
 /* The device that the job names, if its buffers can be there. place: of all of them; -1: several.
  */
 static int obey(const struct front *f, const struct tenant *t, const struct work *w, uint64_t wish,
                 int place, int *ret_place, struct err *e)
 {
     const struct buffer *stays = NULL;
-    const struct device *d = wish <= f->device_count ? domain_of(t, f->device[wish - 1]) : NULL;
+    struct device *base = wish <= f->device_count ? f->device[wish - 1] : NULL;
+    struct device *d = base != NULL ? domain_of(t, base) : NULL;
+    d = d != NULL ? d : base;
     bool can = d != NULL && !only_copies(w) && takes_new(t, d) && can_gather(f, t, w, d, &stays);
     if (!can && place < 0) {
         return refuse(w, stays, e);
+    }
+    int rc = can && t->apart && d->owner == NULL ? check_grant(f, t, w, base, e) : 0;
+    if (rc != 0) {
+        return rc;
     }
     *ret_place = can ? (int)d->index : place; /* check_device refuses the wish then */
     return 0;

@@ -149,6 +149,32 @@ START_TEST(it_follows_the_jobs_before)
 }
 END_TEST
 
+/* The tenant has a worker of its own on device 0 only. It gets one on the device that it names, and
+ * its buffers move there, if such a worker may have so much. */
+START_TEST(a_tenant_apart_gets_a_worker_where_it_names_one)
+{
+    begin();
+    struct device own = k->device[0];
+    own.index = FAKE_DEVICES;
+    own.base = &k->device[0];
+    own.owner = k->tenant;
+    k->device[0].domains = k->f.device[own.index] = &own;
+    k->tenant->apart = true;
+    small->device = large->device = own.index;
+    large->shown = 0;
+    k->device[1].memory = k->device[1].pool_limit = k->device[1].pool_default = 4 << 20;
+    ck_assert_int_eq(place(0), (int)own.index);
+    ck_assert_int_eq(place(2), 1);
+    large->bytes = 4 << 20;
+    ck_assert_int_eq(place(2), ERR_DEVICE_MEMORY);
+    ck_assert_ptr_nonnull(strstr(e.text, "split the job"));
+    large->bytes = 128;
+    k->tenant->apart = false;
+    k->device[0].domains = k->f.device[own.index] = NULL;
+    end();
+}
+END_TEST
+
 START_TEST(without_buffers_any_device_will_do)
 {
     begin();
@@ -171,6 +197,7 @@ int main(void)
     tcase_add_test(tc, own_kernels_stay_with_their_architecture);
     tcase_add_test(tc, a_copy_moves_nothing);
     tcase_add_test(tc, it_follows_the_jobs_before);
+    tcase_add_test(tc, a_tenant_apart_gets_a_worker_where_it_names_one);
     tcase_add_test(tc, without_buffers_any_device_will_do);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
