@@ -6,6 +6,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/cap.h"
+#include "daemon/front/sched/transit.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
 
@@ -350,6 +351,22 @@ static struct prediction on_device(struct front *f, const struct job *j)
     return p;
 }
 
+/* Its turn came, and then its buffers went on their way. Others run meanwhile. */
+static struct prediction on_way(struct front *f, const struct job *j)
+{
+    struct prediction p = {0};
+    struct estimate cost = cost_of(f, j);
+    if (cost.ns > 0 && may_begin(f, j) && transit_began(j)) {
+        struct ahead a = ahead_of(f, j, false);
+        struct estimate way = transit_of(f, j, turn_now(f));
+        uint64_t wait_ns = (uint64_t)wait_of(f, &a, job_rank_class(j));
+        p.begin_ns = ns_add(turn_now(f), way.ns > wait_ns ? way.ns : wait_ns);
+        p.end_ns = ns_add(p.begin_ns, cost.ns);
+        p.sure = cost.sure && a.unsure == 0 && way.sure;
+    }
+    return p;
+}
+
 struct prediction predict_job(struct front *f, const struct job *j)
 {
     struct prediction p = {0};
@@ -361,9 +378,13 @@ struct prediction predict_job(struct front *f, const struct job *j)
     }
     if (j->sched.ready.in && j->sched.work.ns > 0 && may_begin(f, j)) {
         struct ahead a = ahead_of(f, j, false);
+        struct estimate way = transit_of(f, j, turn_now(f));
         p.begin_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
+        p.begin_ns = ns_add(p.begin_ns, way.ns);
         p.end_ns = ns_add(p.begin_ns, j->sched.work.ns);
-        p.sure = j->sched.work.sure && a.unsure == 0;
+        p.sure = j->sched.work.sure && a.unsure == 0 && way.sure;
+    } else if (j->wait == WAIT_RESTORE) {
+        p = on_way(f, j);
     }
     return p;
 }
@@ -467,15 +488,24 @@ bool predict_late(uint64_t wait_ns, uint64_t left_ns)
     return wait_ns > 0 && (double)wait_ns * (1 + MARGIN) > (double)left_ns;
 }
 
-static int refuse(const struct job *j, double wait_ns, uint64_t cost_ns, uint64_t now,
-                  struct err *e)
+static int refuse(struct front *f, const struct job *j, double wait_ns, double moves_ns,
+                  uint64_t cost_ns, struct err *e)
 {
-    return err_set(
-        e, ERR_DEADLINE,
-        "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
-        "is in %.3f ms: refused, as other work is before it",
-        wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6,
-        (double)sat_sub(j->deadline_ns, now) / 1e6);
+    uint64_t left_ns = sat_sub(j->deadline_ns, turn_now(f));
+    int rc =
+        err_set(e, ERR_DEADLINE,
+                "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+                "is in %.3f ms: refused, as other work is before it",
+                wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6);
+    if (moves_ns > 0) {
+        rc = err_set(
+            e, ERR_DEADLINE,
+            "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+            "is in %.3f ms: refused, as its buffers need %.3f ms to move to device %u",
+            wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6, moves_ns / 1e6,
+            device_shown(j->device));
+    }
+    return rc;
 }
 
 /* Jobs of its tenant that are due later were admitted: they go behind it, and must not miss their
@@ -512,10 +542,12 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
         return 0;
     }
     struct ahead a = ahead_of(f, j, false);
-    double wait = wait_of(f, &a, job_rank_class(j));
     uint64_t now = turn_now(f);
+    struct estimate way = transit_of(f, j, now);
+    double moves = way.sure ? (double)way.ns : 0;
+    double wait = wait_of(f, &a, job_rank_class(j)) + moves;
     if (predict_late((uint64_t)wait, sat_sub(j->deadline_ns, now))) {
-        return refuse(j, wait, cost.ns, now, e);
+        return refuse(f, j, wait, moves, cost.ns, e);
     }
     return due_of(j) != NS_NEVER ? check_others(f, j, cost.ns, e) : 0;
 }
