@@ -6,6 +6,7 @@
 #include "daemon/front/model/work.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/placing.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/transit.h"
 #include "daemon/front/workers/arrivals.h"
@@ -110,7 +111,7 @@ static void fail(struct front *f, struct buffer *b, const struct err *why)
     struct job *j = wanter(b);
     struct err e = *why;
     b->move_tries = 0;
-    if (j != NULL) {
+    if (j != NULL && !placing_back(f, j, b)) {
         (void)wrap(b, j->device, &e);
         job_conclude(f, j, JOB_FAILED, &e);
     }
@@ -140,8 +141,9 @@ void move_copied(struct front *f, struct buffer *b, const struct err *e)
 static void refused(struct front *f, struct buffer *b, const struct err *e)
 {
     bool lacked = e->code == ERR_LIMIT || e->code == ERR_NOMEM || e->code == ERR_DEVICE_MEMORY;
+    const struct job *j = wanter(b);
     drop_copy(f, b);
-    if (!lacked || ++b->move_tries == MOVE_TRIES) {
+    if (!lacked || (j != NULL && j->strays) || ++b->move_tries == MOVE_TRIES) {
         fail(f, b, e);
     }
 }

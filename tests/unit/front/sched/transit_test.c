@@ -182,7 +182,7 @@ START_TEST(a_deadline_before_that_is_refused)
         learn(BYTES, OUT_NS, IN_NS);
     }
     struct job *j = reader_on(0);
-    j->deadline_ns = fake_now() + OUT_NS;
+    j->deadline_ns = fake_now() + NS_PER_MS;
     ck_assert_int_eq(hazard_enter(j, &e), 0);
     ck_assert(shares_reserve(&k->f, k->tenant, j));
     ck_assert_int_eq(outlook_admit(&k->f, j, &e), _i == 0 ? ERR_DEADLINE : 0);
