@@ -659,6 +659,33 @@ START_TEST(an_idle_worker_makes_room)
 }
 END_TEST
 
+/* A job names a device where its tenant has no worker. The tenant gets one, and its buffers go
+ * there. */
+START_TEST(buffers_go_to_a_new_worker)
+{
+    gpud_client *near = begin("sim", "speed=0,devices=2", "load_kernels = yes",
+                              "idle_s = 300\n[daemon]\nmin_devices = 2");
+    gpud_buffer b = {0};
+    gpud_kernel scale;
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    uint32_t word = 0;
+    ck_gpud_ok(gpud_buffer_create_on(near, 0, gpud_shape_1d(GPUD_U32, WORDS), 0, "b", &b));
+    ck_gpud_ok(gpud_fill(near, gpud_out(b), gpud_u32(5)));
+    ck_gpud_ok(gpud_kernel_find(near, "scale", &scale));
+    const gpud_arg args[] = {gpud_u32(2), gpud_in(b), gpud_out(b)};
+    const gpud_submit_options on = {.size = sizeof on, .device = GPUD_ON(1)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(near, scale, args, 3, NULL, &on, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_buffer_info(near, b, &desc));
+    ck_assert_uint_eq(desc.device, 1);
+    ck_gpud_ok(gpud_read(near, b, GPUD_U32, WORDS - 1, 1, &word, NULL));
+    ck_assert_uint_eq(word, 10);
+    daemon_end(&d, near);
+}
+END_TEST
+
 /* A tenant that always has jobs, and others that have more now and then: each gets the only place
  * in turn, and nothing is lost or refused. */
 START_TEST(busy_tenants_take_turns_with_places)
@@ -800,6 +827,7 @@ int main(void)
     suite_add(suite, memory_follows_need);
     suite_add(suite, memory_stays_where_it_is);
     suite_add(suite, an_idle_worker_makes_room);
+    suite_add(suite, buffers_go_to_a_new_worker);
     suite_add(suite, busy_tenants_take_turns_with_places);
     suite_add(suite, a_first_job_gets_the_spare_worker);
     suite_add_storm(suite, killed_beside_others, 2);

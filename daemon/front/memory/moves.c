@@ -2,10 +2,13 @@
 
 #include <inttypes.h>
 
+#include "common/saturate.h"
 #include "daemon/front/model/work.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/placing.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/transit.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/evacuate.h"
@@ -23,6 +26,7 @@ static int wrap(const struct buffer *b, const struct device *to, struct err *e)
 /* The one way to change b->move. */
 static void move_is(struct front *f, struct buffer *b, enum buffer_move move)
 {
+    b->move_ns = move != MOVE_NONE ? turn_now(f) : 0;
     f->moving += move != MOVE_NONE;
     f->moving -= b->move != MOVE_NONE;
     b->move = move;
@@ -107,7 +111,7 @@ static void fail(struct front *f, struct buffer *b, const struct err *why)
     struct job *j = wanter(b);
     struct err e = *why;
     b->move_tries = 0;
-    if (j != NULL) {
+    if (j != NULL && !placing_back(f, j, b)) {
         (void)wrap(b, j->device, &e);
         job_conclude(f, j, JOB_FAILED, &e);
     }
@@ -116,6 +120,9 @@ static void fail(struct front *f, struct buffer *b, const struct err *why)
 void move_copied(struct front *f, struct buffer *b, const struct err *e)
 {
     struct job *j = wanter(b);
+    if (e->code == 0) {
+        transit_left(f, b, sat_sub(turn_now(f), b->move_ns));
+    }
     move_is(f, b, MOVE_NONE);
     if (e->code != 0) {
         fail(f, b, e);
@@ -134,8 +141,9 @@ void move_copied(struct front *f, struct buffer *b, const struct err *e)
 static void refused(struct front *f, struct buffer *b, const struct err *e)
 {
     bool lacked = e->code == ERR_LIMIT || e->code == ERR_NOMEM || e->code == ERR_DEVICE_MEMORY;
+    const struct job *j = wanter(b);
     drop_copy(f, b);
-    if (!lacked || ++b->move_tries == MOVE_TRIES) {
+    if (!lacked || (j != NULL && j->strays) || ++b->move_tries == MOVE_TRIES) {
         fail(f, b, e);
     }
 }
@@ -163,6 +171,9 @@ bool move_arrived(struct front *f, struct buffer *b, struct device *to, const st
     struct err why = ERR_INIT;
     bool serves = to->state == DEVICE_READY && to->killed_ns == 0;
     bool still = !b->restore_asked && !b->sealing && b->state != BUFFER_LOST;
+    if (e->code == 0) {
+        transit_came(b, to, sat_sub(turn_now(f), b->move_ns));
+    }
     move_is(f, b, MOVE_NONE);
     if (e->code != 0) {
         refused(f, b, e);

@@ -115,6 +115,7 @@ struct buffer {
     bool roams; /* a job in its line runs, or ran, on another device than its own, or it moves */
     enum buffer_move move;
     unsigned move_to;       /* MOVE_ARRIVES: place in front->device */
+    uint64_t move_ns;       /* when that began; not MOVE_NONE */
     unsigned move_tries;    /* how often a worker lacked room for it */
     int host_fd;            /* memfd with its content, owned; -1: none */
     bool handed;            /* the launcher keeps host_fd for the next front; keep.c's */

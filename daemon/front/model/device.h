@@ -315,10 +315,17 @@ struct device {
     uint64_t busy_ns;
 
     /* memory; memory/ */
-    struct arrival {          /* a buffer of another device that its worker was asked to take */
-        uint64_t id;          /* of the buffer; 0: none */
-        bool unwanted;        /* its worker is to free it */
-    } arrival[ARRIVALS_MAX];  /* workers/arrivals.c's */
+    struct arrival {         /* a buffer of another device that its worker was asked to take */
+        uint64_t id;         /* of the buffer; 0: none */
+        bool unwanted;       /* its worker is to free it */
+    } arrival[ARRIVALS_MAX]; /* workers/arrivals.c's */
+    struct transit {         /* of a base: how long buffers take that move; sched/transit.c's */
+        struct pace {        /* zeroed: none did */
+            double fixed_ns; /* of a small one */
+            double byte_ns;  /* of a large one, beside that */
+            unsigned small, large; /* how many it was learnt from; they stop when it is sure */
+        } out, in;                 /* from its memory to the host's, and back */
+    } transit;
     unsigned restores;        /* unanswered requests to restore sealed buffers */
     struct buffer *restoring; /* sealed buffers to restore after those; refused ones at the end */
     uint64_t restore_ns;      /* no refused one is asked for before that */

@@ -131,6 +131,7 @@ struct job {
 
     /* on a device: dispatch.c, completion.c, flight.c */
     struct device *device; /* bound to it or sent to it; NULL: any */
+    bool strays;           /* bound to one where its buffers are not, which it does not name */
     unsigned stream;
     bool in_stream;                        /* it has a part of the device; flight.c's */
     enum job_trust trust;                  /* job_trust_step changes it */

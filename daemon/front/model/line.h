@@ -17,6 +17,7 @@ struct ready_sum {
     uint64_t ns;       /* that the jobs are expected to take */
     uint64_t weight;   /* of the tenants that have such jobs */
     uint64_t since_ns; /* when the first of them came, since there were none */
+    unsigned unsure;   /* jobs whose times are not known */
 };
 
 /* Classes are those of enum proto_class. The first one has the jobs that go before all others
@@ -35,6 +36,7 @@ struct line {
     uint64_t due[CLASS_COUNT];           /* virtual time of the tenant that is due */
     uint64_t clock[CLASS_COUNT];         /* and of the one that was when a job was taken last */
     unsigned flying[CLASS_COUNT];        /* jobs in flight */
+    unsigned unsure;                     /* of them, whose times are not known */
     unsigned bound;                      /* ready jobs that are bound to the device */
     struct ready_sum ready[CLASS_COUNT]; /* of the bound jobs */
     uint64_t left_job;                   /* that the device left to another one; 0: none */

@@ -236,7 +236,9 @@ static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_
                        struct err *e)
 {
     int made = -1;
-    int rc = placing_of(f, t, j, wish, &made, e);
+    j->tenant = t;
+    int rc = placing_of(f, j, wish, &made, e);
+    j->tenant = NULL; /* it counts for it when it enters */
     rc = rc == 0 ? check_device(f, t, made, wish, e) : rc;
     if (rc != 0) {
         return rc;

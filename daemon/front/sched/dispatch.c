@@ -11,6 +11,7 @@
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
+#include "daemon/front/sched/placing.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
@@ -91,9 +92,9 @@ static int check_place(struct front *f, const struct device *d, struct buffer *b
 }
 
 /* *ret_here: the worker has it. If not, it has yet to get the content of a buffer that it lacked
- * memory for (memory/buffers.h). */
-static int check_buffers(struct front *f, const struct job *j, const struct device *d,
-                         bool *ret_here, struct err *e)
+ * memory for (memory/buffers.h), or the job has gone to another device. */
+static int check_buffers(struct front *f, struct job *j, const struct device *d, bool *ret_here,
+                         struct err *e)
 {
     *ret_here = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
@@ -112,7 +113,8 @@ static int check_buffers(struct front *f, const struct job *j, const struct devi
         }
         int rc = near ? 0 : check_place(f, d, b, &near, e);
         if (rc != 0) {
-            return rc;
+            *ret_here = false;
+            return placing_back(f, j, b) ? 0 : rc;
         }
         *ret_here = *ret_here && near && state != BUFFER_RESTORING;
     }
@@ -332,7 +334,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         return fail(f, j, &e);
     }
     if (!here) {
-        return park(f, j, WAIT_RESTORE);
+        return j->device == NULL || j->device == d ? park(f, j, WAIT_RESTORE) : NEXT;
     }
     bool ready = false;
     if (modules_ready(f, j, d, &ready, &e) != 0) {

@@ -471,6 +471,13 @@ struct buffer_use *hazard_behind(const struct buffer_use *u)
     return n != NULL ? n->members : NULL;
 }
 
+struct buffer_use *hazard_ahead(const struct buffer_use *u)
+{
+    const struct hazard_group *g = group_of(u);
+    const struct hazard_group *p = before(g);
+    return u != g->members ? u->prev : p != NULL ? p->members->prev : NULL;
+}
+
 struct buffer_use *hazard_writer_before(const struct buffer_use *u)
 {
     const struct hazard_group *g = before(group_of(u));

@@ -67,6 +67,8 @@ struct buffer_use *hazard_first(const struct buffer *b);
 struct buffer_use *hazard_last(const struct buffer *b);
 /* The next use in the line, in the order of groups; NULL: `u` is the last. */
 struct buffer_use *hazard_behind(const struct buffer_use *u);
+/* The use before it in the line; NULL: `u` is the first. */
+struct buffer_use *hazard_ahead(const struct buffer_use *u);
 /* The last writer in the line before `u`; NULL: none. */
 struct buffer_use *hazard_writer_before(const struct buffer_use *u);
 

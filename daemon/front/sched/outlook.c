@@ -5,6 +5,7 @@
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/transit.h"
 
 #define FEW         32u       /* most jobs wait for no more: their table is on the stack */
 #define JOBS_A_UNIT 2u        /* of work of a turn */
@@ -70,6 +71,10 @@ static void finish(struct walk *w, struct stop *x, const struct stop *last, bool
         x->p.end_ns += last->p.end_ns - x->p.begin_ns;
         x->p.begin_ns = last->p.end_ns;
     }
+    struct estimate way = transit_of(w->f, x->job, turn_now(w->f));
+    x->p.begin_ns += x->p.begin_ns > 0 ? way.ns : 0;
+    x->p.end_ns += x->p.begin_ns > 0 ? way.ns : 0;
+    sure = sure && way.sure;
     x->work_ns += sat_sub(x->p.end_ns, x->p.begin_ns);
     x->p.sure = x->p.sure && sure;
 }

@@ -6,6 +6,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/cap.h"
+#include "daemon/front/sched/transit.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
 
@@ -105,6 +106,7 @@ void predict_ready(struct front *f, struct job *j)
     }
     backlog_add(b, &j->sched.work, due, now, cost.ns, cost.sure);
     sum->ns += cost.ns;
+    sum->unsure += !cost.sure;
 }
 
 void predict_taken(struct front *f, struct job *j)
@@ -113,6 +115,7 @@ void predict_taken(struct front *f, struct job *j)
     struct backlog *b = backlog_of(j, class);
     struct ready_sum *sum = sum_of(f, j, class);
     sum->ns -= j->sched.work.ns;
+    sum->unsure -= !j->sched.work.sure;
     backlog_drop(b, &j->sched.work);
     sum->weight -= b->jobs == 0 ? b->weight : 0;
 }
@@ -228,17 +231,19 @@ static void add_any(const struct front *f, struct ahead *a, const struct job *j,
         (double)(f->any[class].ns - own->ns) / parts + to_come(&f->any[class], others, now);
 }
 
-static struct ahead ahead_bound(struct front *f, const struct job *j, bool all)
+static struct ahead ahead_bound(struct front *f, const struct job *j, struct device *d, bool all)
 {
     struct ahead a = {.parts = 1};
+    struct backlog none = {.jobs = 0};
     unsigned class = job_rank_class(j);
     unsigned count = serving(f, j->tenant);
     double parts = count > 0 ? count : 1;
     uint64_t now = turn_now(f);
-    struct backlog *bound = backlog_of(j, class);
+    struct stake *k = j->tenant->share.stake[device_shown(d)];
+    struct backlog *bound = k != NULL ? &k->of[class].work : &none;
     struct backlog *any = &j->tenant->share.any_work[class];
-    uint64_t weights = f->any[class].weight + device_line(j->device)->ready[class].weight;
-    add_device(&a, j->device, j, now);
+    uint64_t weights = f->any[class].weight + device_line(d)->ready[class].weight;
+    add_device(&a, d, j, now);
     a.own_ns = own_ns(bound, j, now, true, all) + own_ns(any, j, now, false, false) / parts;
     a.unsure = bound->unsure + any->unsure;
     add_any(f, &a, j, now, parts);
@@ -328,7 +333,8 @@ uint64_t predict_cap_ns(struct front *f, const struct job *j)
 /* all: before the last of the tenant's jobs of its class. */
 static struct ahead ahead_of(struct front *f, const struct job *j, bool all)
 {
-    struct ahead a = j->device != NULL ? ahead_bound(f, j, all) : ahead_anywhere(f, j, all);
+    struct ahead a =
+        j->device != NULL ? ahead_bound(f, j, j->device, all) : ahead_anywhere(f, j, all);
     unsigned percent = j->tenant->limits.device_share;
     if (percent > 0) {
         a.cap_ns = (double)predict_cap_ns(f, j);
@@ -350,6 +356,22 @@ static struct prediction on_device(struct front *f, const struct job *j)
     return p;
 }
 
+/* Its turn came, and then its buffers went on their way. Others run meanwhile. */
+static struct prediction on_way(struct front *f, const struct job *j)
+{
+    struct prediction p = {0};
+    struct estimate cost = cost_of(f, j);
+    if (cost.ns > 0 && may_begin(f, j) && transit_began(j)) {
+        struct ahead a = ahead_of(f, j, false);
+        struct estimate way = transit_of(f, j, turn_now(f));
+        uint64_t wait_ns = (uint64_t)wait_of(f, &a, job_rank_class(j));
+        p.begin_ns = ns_add(turn_now(f), way.ns > wait_ns ? way.ns : wait_ns);
+        p.end_ns = ns_add(p.begin_ns, cost.ns);
+        p.sure = cost.sure && a.unsure == 0 && way.sure;
+    }
+    return p;
+}
+
 struct prediction predict_job(struct front *f, const struct job *j)
 {
     struct prediction p = {0};
@@ -361,9 +383,13 @@ struct prediction predict_job(struct front *f, const struct job *j)
     }
     if (j->sched.ready.in && j->sched.work.ns > 0 && may_begin(f, j)) {
         struct ahead a = ahead_of(f, j, false);
+        struct estimate way = transit_of(f, j, turn_now(f));
         p.begin_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
+        p.begin_ns = ns_add(p.begin_ns, way.ns);
         p.end_ns = ns_add(p.begin_ns, j->sched.work.ns);
-        p.sure = j->sched.work.sure && a.unsure == 0;
+        p.sure = j->sched.work.sure && a.unsure == 0 && way.sure;
+    } else if (j->wait == WAIT_RESTORE) {
+        p = on_way(f, j);
     }
     return p;
 }
@@ -387,6 +413,38 @@ struct prediction predict_behind(struct front *f, const struct job *j, uint64_t 
 /* ---- which device ---------------------------------------------------------------------------- */
 
 #define ENOUGH_NS (2 * NS_PER_MS) /* for a device to have in flight */
+
+bool predict_busy(struct front *f, struct device *d)
+{
+    const struct line *l = device_line(d);
+    uint64_t ns = sat_sub(l->until_ns, turn_now(f));
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        ns += l->ready[c].ns;
+    }
+    return ns > ENOUGH_NS;
+}
+
+/* Are the times of all jobs known that the device has in flight, or that go before others? */
+static bool all_known(const struct front *f, struct device *d, unsigned class)
+{
+    const struct line *l = device_line(d);
+    unsigned flying = 0;
+    unsigned unsure = l->unsure;
+    for (unsigned c = 0; c < CLASS_COUNT; c++) {
+        flying += l->flying[c];
+        unsure += c <= class ? l->ready[c].unsure + f->any[c].unsure : 0;
+    }
+    return unsure == 0 &&
+           flying == device_flying(device_base(d)); /* else an earlier front sent some */
+}
+
+struct estimate predict_wait(struct front *f, const struct job *j, struct device *d)
+{
+    unsigned class = job_rank_class(j);
+    struct ahead a = ahead_bound(f, j, d, false);
+    return (struct estimate){.ns = (uint64_t)wait_of(f, &a, class),
+                             .sure = a.unsure == 0 && all_known(f, d, class)};
+}
 
 /* When all devices would be done with the jobs that any may run, and the earliest end of the job on
  * another one: from now, in ns. */
@@ -467,15 +525,24 @@ bool predict_late(uint64_t wait_ns, uint64_t left_ns)
     return wait_ns > 0 && (double)wait_ns * (1 + MARGIN) > (double)left_ns;
 }
 
-static int refuse(const struct job *j, double wait_ns, uint64_t cost_ns, uint64_t now,
-                  struct err *e)
+static int refuse(struct front *f, const struct job *j, double wait_ns, double moves_ns,
+                  uint64_t cost_ns, struct err *e)
 {
-    return err_set(
-        e, ERR_DEADLINE,
-        "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
-        "is in %.3f ms: refused, as other work is before it",
-        wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6,
-        (double)sat_sub(j->deadline_ns, now) / 1e6);
+    uint64_t left_ns = sat_sub(j->deadline_ns, turn_now(f));
+    int rc =
+        err_set(e, ERR_DEADLINE,
+                "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+                "is in %.3f ms: refused, as other work is before it",
+                wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6);
+    if (moves_ns > 0) {
+        rc = err_set(
+            e, ERR_DEADLINE,
+            "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+            "is in %.3f ms: refused, as its buffers need %.3f ms to move to device %u",
+            wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6, moves_ns / 1e6,
+            device_shown(j->device));
+    }
+    return rc;
 }
 
 /* Jobs of its tenant that are due later were admitted: they go behind it, and must not miss their
@@ -512,10 +579,12 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
         return 0;
     }
     struct ahead a = ahead_of(f, j, false);
-    double wait = wait_of(f, &a, job_rank_class(j));
     uint64_t now = turn_now(f);
+    struct estimate way = transit_of(f, j, now);
+    double moves = way.sure ? (double)way.ns : 0;
+    double wait = wait_of(f, &a, job_rank_class(j)) + moves;
     if (predict_late((uint64_t)wait, sat_sub(j->deadline_ns, now))) {
-        return refuse(j, wait, cost.ns, now, e);
+        return refuse(f, j, wait, moves, cost.ns, e);
     }
     return due_of(j) != NS_NEVER ? check_others(f, j, cost.ns, e) : 0;
 }

@@ -41,6 +41,11 @@ struct prediction predict_job(struct front *f, const struct job *j);
  * `from_ns`, has done `work_ns` of that, and what others get meanwhile. */
 struct prediction predict_behind(struct front *f, const struct job *j, uint64_t from_ns,
                                  uint64_t work_ns);
+/* Whether the device has so much to do that a job may wait longer than buffers take to move. */
+bool predict_busy(struct front *f, struct device *d);
+/* How long a new job would wait for its turn if it were bound to the device. The tenant's cap does
+ * not count. sure: the times of all jobs before it are known. */
+struct estimate predict_wait(struct front *f, const struct job *j, struct device *d);
 /* Whether a job that begins after so long would miss a deadline that is `left_ns` away, by the
  * margin of a prediction. */
 bool predict_late(uint64_t wait_ns, uint64_t left_ns);

@@ -464,6 +464,7 @@ void shares_taken(struct front *f, struct job *j)
     serve(l, k, class, of->served + c->served);
     of->flying++;
     l->flying[class]++;
+    l->unsure += !c->sure;
 }
 
 void shares_adopted(struct front *f, struct job *j)
@@ -552,6 +553,7 @@ static void refund(struct front *f, struct line *l, const struct job_charge *c, 
     struct stake_class *of = &k->of[c->class];
     of->flying--;
     l->flying[c->class]--;
+    l->unsure -= !c->sure;
     bool flies = others_fly(l) || l->flying[CLASS_BATCH] > 0;
     l->until_ns = flies ? sat_sub(l->until_ns + cost, c->ns) : turn_now(f);
     if (c->class != CLASS_BATCH) {

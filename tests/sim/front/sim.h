@@ -845,13 +845,14 @@ struct sim {
     struct {
         uint64_t buffer; /* that nothing keeps from moving; 0: none */
         uint64_t since_ns;
-        uint64_t moved; /* buffers that the front has moved */
-    } still;            /* rules/sim_moves.c's */
-    uint64_t idle_ns;   /* since when all is idle, at the end; 0: it is not */
-    bool settled;       /* all is over */
-    unsigned ends;      /* of workers */
-    unsigned hungry;    /* waits for a lease that were announced */
-    struct {            /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
+        uint64_t moved;        /* buffers that the front has moved */
+        uint64_t job, job_era; /* the last one that was looked at, and of which front it is */
+    } still;                   /* rules/sim_moves.c's */
+    uint64_t idle_ns;          /* since when all is idle, at the end; 0: it is not */
+    bool settled;              /* all is over */
+    unsigned ends;             /* of workers */
+    unsigned hungry;           /* waits for a lease that were announced */
+    struct { /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
         uint64_t device_ns, ends;
         struct sim_ended *ended;                           /* uthash */
         void (*job_ended)(struct front *f, struct job *j); /* the front's own hook */

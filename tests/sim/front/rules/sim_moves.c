@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/workers/arrivals.h"
@@ -280,8 +281,89 @@ static void check_accounts(struct sim *s)
     }
 }
 
+/* ---- elsewhere, as that is sooner ------------------------------------------------------------ */
+
+/* Where all its buffers are, if no other job uses them, and the job is bound to another device that
+ * it does not name; NULL: not so. */
+static struct device *left_by(const struct sim *s, const struct job *j)
+{
+    bool leaves = j->device != NULL && j->work.use_count > 0 && j->request != NULL &&
+                  j->request->kind == MSG_KIND_SUBMIT && j->request->msg.submit.device == 0;
+    struct device *home = leaves ? s->f->device[j->work.uses[0].buffer->device] : NULL;
+    for (unsigned i = 0; i < j->work.use_count && leaves; i++) {
+        const struct buffer *b = j->work.uses[i].buffer;
+        const struct buffer_use *first = hazard_first(b);
+        leaves = b->device == home->index && home != j->device && b->users == 1 && first != NULL &&
+                 first->job == j;
+    }
+    return leaves ? home : NULL;
+}
+
+/* Has a worker of the device, as the workers know, something to do? */
+static bool works(struct sim *s, const struct device *base)
+{
+    bool busy = base->worker != 0 && exec_busy(s, worker_slot_of(s, base));
+    for (const struct device *d = base->domains; d != NULL && !busy; d = d->domain_next) {
+        busy = d->worker != 0 && exec_busy(s, worker_slot_of(s, d));
+    }
+    return busy;
+}
+
+static bool has_jobs(const struct sim *s, const struct device *base)
+{
+    bool any = false;
+    for (const struct job *j = s->f->jobs; j != NULL && !any; j = j->hh.next) {
+        any = !job_ended(j) && j->device != NULL && device_shown(j->device) == base->index;
+    }
+    return any;
+}
+
+/* Buffers leave a device only for a job that would wait there: for an idle one, or one of two that
+ * work. */
+static void check_leaving(struct sim *s, const struct job *j)
+{
+    struct device *home = left_by(s, j);
+    if (home == NULL) {
+        return;
+    }
+    struct device *from = device_base(home);
+    struct device *to = device_base(j->device);
+    sim_log(s, "job %" PRIu64 " takes its buffers from device %u to %u", j->id, from->index,
+            to->index);
+    if (!j->strays) {
+        sim_fail(s, "moves: job %" PRIu64 " left its buffers, and would not come back to them",
+                 j->id);
+    }
+    if (!works(s, from) && !has_jobs(s, from)) {
+        sim_fail(s, "moves: job %" PRIu64 " leaves device %u, which has nothing to do", j->id,
+                 from->index);
+    }
+    if (works(s, to) && !works(s, from)) {
+        sim_fail(s, "moves: job %" PRIu64 " leaves device %u for device %u, which works", j->id,
+                 from->index, to->index);
+    }
+}
+
+/* Jobs that came since the last look: the newest are at the end. */
+static void check_new(struct sim *s)
+{
+    struct job *const first = s->f->jobs;
+    uint64_t seen = s->still.job_era == s->era ? s->still.job : 0;
+    struct job *j = first != NULL ? ELMT_FROM_HH(first->hh.tbl, first->hh.tbl->tail) : NULL;
+    s->still.job = j != NULL && j->id > seen ? j->id : seen;
+    s->still.job_era = s->era;
+    for (; j != NULL && j->id > seen; j = j->hh.prev) {
+        if (j->state == JOB_QUEUED) {
+            check_leaving(s, j);
+        }
+    }
+}
+
 void moves_check(struct sim *s)
 {
+    if (s->p.devices > 1) {
+        check_new(s);
+    }
     if (s->f->count.moved != s->still.moved) {
         note_moved(s);
         s->still.moved = s->f->count.moved;

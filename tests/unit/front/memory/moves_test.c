@@ -542,6 +542,39 @@ START_TEST(a_variable_elsewhere_is_not_waited_for)
 }
 END_TEST
 
+/* The front chose its device. _i: 0: the worker there lacks memory, 1: the host does. */
+START_TEST(a_job_that_strays_goes_back)
+{
+    begin();
+    if (_i == 1) {
+        k->f.evacuated_bytes = UINT64_MAX / 2;
+    }
+    struct job *j = fake_job(k, 0);
+    j->strays = true;
+    k->device[0].jobs = 1;
+    fake_reads(j, far, 0, BYTES);
+    (void)fake_submit(k, j);
+    turn();
+    if (_i == 0) {
+        ck_assert_uint_eq(copies[1], 1);
+        answer(1, far->handle, 0);
+        answer(0, far->handle, ERR_DEVICE_MEMORY);
+    }
+    k->f.evacuated_bytes = 0;
+    ck_assert_ptr_eq(j->device, &k->device[1]);
+    ck_assert_int_eq(j->work.device, 1);
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    ck_assert(!j->strays);
+    is_on(far, 1);
+    ck_assert_uint_eq(k->device[0].line.bound, 0);
+    ck_assert_uint_eq(k->device[0].jobs, 0);
+    ck_assert_uint_eq(k->device[1].jobs, 1);
+    finish(j);
+    ck_assert(!far->roams);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(other_workers_say_nothing_of_it)
 {
     struct err e = ERR_INIT;
@@ -571,6 +604,7 @@ int main(void)
     tcase_add_test(tc, a_freed_one_is_freed_where_it_comes);
     tcase_add_test(tc, without_its_job_the_copy_is_dropped);
     tcase_add_test(tc, a_variable_elsewhere_is_not_waited_for);
+    tcase_add_loop_test(tc, a_job_that_strays_goes_back, 0, 2);
     tcase_add_test(tc, other_workers_say_nothing_of_it);
     tcase_add_loop_test(tc, none_moves_from_or_to_one_that_leaves, 0, 2 * LEAVINGS);
     tcase_add_test(tc, from_a_device_without_worker_it_moves);
