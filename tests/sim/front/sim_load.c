@@ -108,7 +108,8 @@ void load_begin(struct sim *s)
     s->load = calloc(1, sizeof *s->load);
     shares_book_begin(s);
     s->load->percent = percents[chance_below(&c, sizeof percents / sizeof percents[0])];
-    s->load->outliers = chance_percent(&c, 30) && s->p.special != WORLD_OVERRUNS;
+    s->load->outliers = chance_percent(&c, s->p.special == WORLD_RIVALS ? 70 : 30) &&
+                        s->p.special != WORLD_OVERRUNS;
     if (load_rivals(s)) {
         s->load->brief = s->p.special == WORLD_RIVALS && chance_percent(&c, 40);
         uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
