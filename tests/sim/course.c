@@ -241,6 +241,7 @@ static void choose_watch(uint64_t seed, struct course_params *p, unsigned weight
     p->watch = p->special != WORLD_SEALS && chance_percent(&c, 35);
     p->watch = p->watch != 0 || p->special == WORLD_TURNS; /* as much ends there */
     p->aim = chance_percent(&c, 50) ? 20 + chance_below(&c, 80) : 0;
+    p->aim = p->special == WORLD_OVERRUNS && p->aim == 0 ? 40 + seed / 8 % 8 : p->aim;
     p->scarce = chance_percent(&c, 25) ? 1 + chance_below(&c, 12) : 0;
     choose_extremes(&c, p, weight);
     if (p->watch != 0 && p->special == WORLD_USUAL) {

@@ -136,7 +136,8 @@ struct course_params {
     X(LOAD, "load", 0, false)     /* a tenant keeps more jobs, fewer or none on their way */       \
     X(REWEIGH, "reweigh", 0, false)   /* a reload changes weights of tenants */                    \
     X(SETTINGS, "settings", 0, false) /* a reload changes whom to trust, or places for workers */  \
-    X(MEDDLE, "meddle", 0, false)     /* a request that may be refused to this client */
+    X(MEDDLE, "meddle", 0, false)     /* a request that may be refused to this client */           \
+    X(VISIT, "visit", 0, false)       /* jobs that are cancelled while they wait, and come again */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

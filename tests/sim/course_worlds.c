@@ -130,7 +130,7 @@ static struct course_pace holiday(struct chance *c, struct course_params *p, uns
 {
     be_plain(p, 1, 3 + chance_below(c, 6));
     WEIGHTS({COURSE_ASK, 700}, {COURSE_HOLIDAY, 40}, {COURSE_DIE, 80}, {COURSE_HANDOVER, 5},
-            {COURSE_CONTROL, 5});
+            {COURSE_CONTROL, 5}, {COURSE_FLOOD, 100});
     return pace_of(chance_spread(c, 4000000, 20000000), 100 + below(c, 300));
 }
 
@@ -207,7 +207,7 @@ static struct course_pace due(struct chance *c, struct course_params *p, unsigne
 /* Jobs of known times, from tenants that share one or two devices. */
 static void be_loaded(struct chance *c, struct course_params *p)
 {
-    be_plain(p, chance_percent(c, 60) ? 1 : 2, 3 + chance_below(c, 3));
+    be_plain(p, chance_percent(c, 45) ? 1 : 2, 3 + chance_below(c, 3));
     p->streams = 1 + chance_below(c, 4);
     p->urgent = p->streams > 1 ? chance_below(c, 2) : 0;
     p->run_us = chance_spread(c, 500, 4000);
@@ -260,14 +260,29 @@ static struct course_pace rivals(struct chance *c, struct course_params *p, unsi
     return loaded_pace(c, p, weight, usual);
 }
 
+/* Jobs come one by one, and some do not stay. */
+static struct course_pace visits(struct chance *c, unsigned *weight)
+{
+    WEIGHTS({COURSE_VISIT, 600}, {COURSE_GUILT, 60}, {COURSE_ASK, 30}, {COURSE_HANG, 15},
+            {COURSE_INQUIRE, 30});
+    return pace_of(chance_spread(c, 300000, 2000000), 150 + below(c, 150));
+}
+
 static struct course_pace overruns(struct chance *c, struct course_params *p, unsigned *weight)
 {
     be_loaded(c, p);
-    WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
-            {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
     p->run_us = chance_spread(c, 4000, 10000);
     p->pauses = 50;
-    return pace_of(8 * p->run_us + 20000, 60 + below(c, 100));
+    if (chance_percent(c, 25)) {
+        p->pauses = 0; /* these would overrun, too */
+        return visits(c, weight);
+    }
+    WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
+            {COURSE_HANG, 60}, {COURSE_DIE, 15}, {COURSE_INQUIRE, 120});
+    if (chance_percent(c, 40)) { /* the next front finds several workers with jobs */
+        WEIGHTS({COURSE_CRASH, 15}, {COURSE_HANDOVER, 10}, {COURSE_SLOW, 20});
+    }
+    return pace_of(8 * p->run_us + 20000, 150 + below(c, 250));
 }
 
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],

@@ -412,14 +412,16 @@ static void go_on(struct front *f)
     }
 }
 
-/* Sends one job to the device, or to one of its domains. false: none goes now. */
+/* Sends one job to the device, or to one of its domains. false: none goes now, and the lines of
+ * other devices are as they were. */
 static bool serve(struct front *f, struct device *base)
 {
+    bool parked = false;
     while (shares_wait(f, base) && turn_has_room(f)) {
         struct device *d = NULL;
         struct job *j = next_of(f, base, &d);
         if (j == NULL) {
-            return false;
+            break;
         }
         bool stopped = j->wait == WAIT_ALONE;
         enum verdict v = try_send(f, j, d);
@@ -429,9 +431,10 @@ static bool serve(struct front *f, struct device *base)
             }
             return true;
         }
+        parked = parked || v == NEXT; /* jobs behind it may go to other devices */
         d->stopped = v == STOP && (j->wait != WAIT_STAGING || !staging_again(f, d));
     }
-    return false;
+    return parked;
 }
 
 /* A device that does not serve yet runs its first job only. */

@@ -181,6 +181,16 @@ static void come_back(struct front *f, struct device *base)
     wake_at(f, agenda_next_ns(&base->line.capped)); /* the timer fired for the first only */
 }
 
+/* Whether all that the worker has in flight has outstayed its turn (turns.h). */
+static bool outstays(const struct device *d)
+{
+    const struct job *j = d->inflight;
+    while (j != NULL && j->dispatched_ns <= d->outstayed_ns) {
+        j = j->device_next;
+    }
+    return d->inflight != NULL && j == NULL;
+}
+
 /* Takes tenants out of the line that have no ready job, whose worker takes none now, that are at
  * their caps, or that may have no more in flight beside others, until the first one has none of
  * this. Returns its job; *ret_passed: those that have ready jobs, without those at their caps. */
@@ -199,7 +209,7 @@ static struct job *search(struct front *f, struct device *base, unsigned class,
         }
         tournament_drop(stakes, k->of[class].seat);
         if (goal != NULL && !capped) {
-            k->away = goal->shut && !device_takes(goal);
+            k->away = (goal->shut && !device_takes(goal)) || outstays(goal);
             k->passed = *ret_passed;
             *ret_passed = k;
         }
@@ -207,7 +217,7 @@ static struct job *search(struct front *f, struct device *base, unsigned class,
     return NULL;
 }
 
-/* A tenant goes back to its place. One whose worker does not serve saves nothing up. */
+/* A tenant goes back to its place. One that is away saves nothing up. */
 static void put_back(struct line *l, struct stake *k, unsigned class)
 {
     struct stake_class *of = &k->of[class];
@@ -231,7 +241,8 @@ static uint64_t served_of(const struct job *j, const struct device *base, unsign
 
 /* The job of the tenant that has had least. Before a tenant that may have no more in flight another
  * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
- * there is such a tenant. No tenant waits for a worker that does not serve. */
+ * there is such a tenant. No tenant waits for a worker that does not serve, nor for one whose jobs
+ * have outstayed their turn. */
 static struct job *class_head(struct front *f, struct device *base, unsigned class, bool *ret_waits)
 {
     struct stake *passed = NULL;

@@ -156,11 +156,21 @@ static bool is_full(struct front *f, const struct device *base, const struct dev
            base->line.until_ns > ns_add(turn_now(f), TURN_LEAST_NS);
 }
 
+/* Whether a worker gets no more jobs until some of those in flight end, and all of these have
+ * outstayed their turn, or wait for memory: others do not wait for that. */
+static bool is_passed(struct front *f, const struct device *base, const struct device *d)
+{
+    bool full = d->exclusive || d->inflight_count >= device_window(d, f->config.window) ||
+                is_full(f, base, d);
+    return d->inflight_count > 0 && full && !occupies(d);
+}
+
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
 {
     struct turn *t = &base->turn;
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
-        d->shut = d->stopped || !device_takes(d) || front_pressed(f, d->index);
+        d->shut =
+            d->stopped || !device_takes(d) || front_pressed(f, d->index) || is_passed(f, base, d);
     }
     struct job *j = shares_head(f, base);
     struct device *goal = j != NULL ? shares_goal(j, base) : NULL;

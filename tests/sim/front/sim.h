@@ -376,6 +376,7 @@ struct special_bare {
 };
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,
                              struct chance *r);
+void ask_visit(struct sim *s, struct sim_client *c, struct chance *r); /* sim_visit.c */
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
@@ -542,6 +543,7 @@ void worker_send(struct sim *s, struct sim_worker *x, const struct schema *schem
 bool worker_unread(struct sim *s); /* a frame has not reached the front */
 void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
 /* sim_aim.c: a job begins that takes so long; whether the event waits for the next one. */
+void aim_front(struct sim *s); /* at every step */
 void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns);
 /* The worker is silent from now on. */
 void aim_hang(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
@@ -695,9 +697,11 @@ void memory_reset(void); /* a world begins */
  * count. */
 void memory_fail(long left, bool tables);
 void memory_scarce(unsigned more); /* behind that one, so many others fail */
-bool memory_fails(size_t size);    /* an allocation is asked for: does it fail? */
-bool memory_here(void);            /* whether it is the thread of the world that asks */
-bool memory_failed(void);          /* one has failed in this world */
+void memory_only(size_t size);     /* and none of another size */
+unsigned memory_fails_so_far(void);
+bool memory_fails(size_t size); /* an allocation is asked for: does it fail? */
+bool memory_here(void);         /* whether it is the thread of the world that asks */
+bool memory_failed(void);       /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 
@@ -730,7 +734,8 @@ struct sim {
     struct charge_book *charges; /* the same; rules/sim_charge.c's */
     FILE *log;                   /* NULL: none */
     uint64_t now_ns;
-    bool settling; /* the course is over: no more mishaps */
+    bool settling;     /* the course is over: no more mishaps */
+    uint64_t aimed_ns; /* when sim_aim.c last had the front end; 0: never */
     struct sim_settings set;
     struct sim_places *places; /* owned; rules/sim_places.c's */
     struct sim_launch {        /* of a device; sim_launches.c's */
@@ -842,6 +847,10 @@ struct sim {
     uint64_t closed_ns;  /* when the front before it ended */
     uint64_t up_era;     /* of the last front that was up; rules/sim_waits.c's, as the next */
     uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does */
+    struct {
+        uint64_t job, since_ns; /* that waits for staging memory which is there; 0: none does */
+        unsigned fails;
+    } staging;
     struct {
         uint64_t buffer; /* that nothing keeps from moving; 0: none */
         uint64_t since_ns;

@@ -3,6 +3,8 @@
 
 #define DOOM_NS  (20 * NS_PER_MS)
 #define STALL_NS (500 * NS_PER_MS)
+#define AGAIN_NS (8 * NS_PER_S)
+#define LONG_NS  (100 * NS_PER_MS)
 
 static void on_doom(struct sim *s, const struct hap *h)
 {
@@ -42,6 +44,50 @@ static void on_stall(struct sim *s, const struct hap *h)
     if (!s->settling) {
         front_event(s, &e, &r);
     }
+}
+
+static void on_crash(struct sim *s, const struct hap *h)
+{
+    const struct course_event e = {.kind = h->a % 2 == 0 ? COURSE_CRASH : COURSE_HANDOVER};
+    struct chance r = chance_of(h->a, 6);
+    if (!s->settling && s->f != NULL && s->accepts) {
+        front_event(s, &e, &r);
+    }
+}
+
+/* A job there has run for some time. */
+static bool has_long(const struct sim *s, const struct sim_worker *x)
+{
+    const struct sim_worker_job *j = *x->live;
+    while (j != NULL && (j->state != WJOB_RUNS || s->now_ns < j->began_ns + LONG_NS)) {
+        j = j->next;
+    }
+    return x->state == WORKER_RUNS && !x->silent && j != NULL;
+}
+
+/* Two workers of a device have jobs that run, as one of them has outstayed its turn. */
+static bool two_run(const struct sim *s)
+{
+    uint64_t seen[2] = {0};
+    for (unsigned i = 0; i < s->workers; i++) {
+        unsigned device = worker_hardware(s, s->worker[i]->number);
+        if (device < 2 && has_long(s, s->worker[i]) && seen[device]++ > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next front finds both with jobs. */
+void aim_front(struct sim *s)
+{
+    if (s->p.special != WORLD_OVERRUNS || s->p.aim % 4 == 0 || s->settling || !s->accepts ||
+        s->now_ns < s->aimed_ns + AGAIN_NS || !two_run(s)) {
+        return;
+    }
+    s->aimed_ns = s->now_ns;
+    sim_log(s, "the front is to end, as two workers of a device have jobs");
+    sim_at(s, s->now_ns + NS_PER_MS, on_crash, NULL, chance_mix(s->now_ns), 0);
 }
 
 /* Its thread gets no processor or no disk, or all of a processor, or needs none. Now and then the

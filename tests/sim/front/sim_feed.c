@@ -47,6 +47,9 @@ void feed_event(struct sim *s, struct sim_client *c, struct chance *r)
         t->target = n < 15 ? 0 : n < 30 ? 1 : n < 38 ? 3 : many;
         t->mix = 1 + (unsigned)chance_below(r, LOAD_KINDS);
     }
+    if (s->load->bursts) {
+        t->target = c->jobs == 0 ? 2 + n % 16 : 0;
+    }
     feed(s, c, r);
 }
 
@@ -54,7 +57,7 @@ void feed_result(struct sim *s, const struct sim_job *j)
 {
     struct chance r = chance_of(j->r, 11);
     bool late = load_lean(s) && j->client->index == LEAN_LATE;
-    if (load_is(s) && j->client->index < LOAD_CLIENTS && !late) {
+    if (load_is(s) && j->client->index < LOAD_CLIENTS && !late && !s->load->bursts) {
         feed(s, j->client, &r);
     }
 }

@@ -33,6 +33,7 @@
 #include "tests/sim/front/sim_load.h"
 #include "tests/sim/front/sim_roles.h"
 
+#define RANGE_ENTRY 24u /* bytes of an entry of staging memory (common/range.c) */
 #define TURNS_MAX   20000u
 #define TURNS_BRIEF 4u /* turns that take no time */
 #define TURN_NS     (50 * NS_PER_US)
@@ -795,6 +796,10 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64), s->accepts);
         memory_scarce(s->p.scarce > 0 ? (unsigned)chance_below(r, s->p.scarce + 1) : 0);
+        if (s->p.special == WORLD_BARE && chance_percent(r, 60)) {
+            memory_fail(1, s->accepts);
+            memory_only(RANGE_ENTRY);
+        }
         break;
     default:
         break;

@@ -26,6 +26,7 @@ static void choose_limits(const struct sim *s, struct load_client *t, struct cha
     if (chance_percent(c, 35)) {
         t->devices = UINT64_C(1) << chance_below(c, s->p.devices);
     }
+    t->devices = s->load->bursts ? UINT64_MAX : t->devices;
     t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
 }
 
@@ -52,6 +53,12 @@ static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
     t->weight = t->least_weight = TENANT_WEIGHT_USUAL;
 }
 
+/* The worker of one whose jobs overrun is not ended if others have jobs there. */
+static unsigned trusted_percent(const struct sim *s, unsigned client)
+{
+    return s->p.special == WORLD_OVERRUNS && client == 0 ? 60 : 20;
+}
+
 static void choose_client(struct sim *s, unsigned client)
 {
     struct chance c = chance_of(s->course->seed, 40 + client);
@@ -66,10 +73,10 @@ static void choose_client(struct sim *s, unsigned client)
               : n < 92 ? CLASS_INTERACTIVE
                        : CLASS_BATCH;
     t->wish = t->first_class == CLASS_REALTIME && n < 75 ? CLASS_REALTIME : t->wish;
-    t->trusted = !rivals || chance_percent(&c, 20);
+    t->trusted = !rivals || chance_percent(&c, trusted_percent(s, client));
     uint64_t base = s->p.run_us * NS_PER_US * (1 + chance_below(&c, 4)) / 2;
     base = s->load->brief && chance_percent(&c, 50) ? 40 * NS_PER_US : base;
-    t->wild = chance_percent(&c, 20);
+    t->wild = chance_percent(&c, 20) && !s->load->bursts;
     base = t->wild ? base / 4 : base;
     for (unsigned i = 0; i < LOAD_KINDS; i++) {
         t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
@@ -91,6 +98,17 @@ static void make_lean(struct sim *s, struct chance *c)
     s->load->switch_ns = chance_spread(c, 500 * NS_PER_US, 3 * NS_PER_MS);
 }
 
+/* Devices behind the first may be slow. */
+static void make_slow(struct sim *s, struct chance *c)
+{
+    bool may = s->p.pauses == 0 && s->p.special != WORLD_OVERRUNS;
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        bool slow = i > 0 && may && (chance_percent(c, 60) || s->load->bursts);
+        unsigned least = s->load->bursts ? 3 : 2;
+        s->load->slow[i] = slow ? least + (unsigned)chance_below(c, 7) : 1;
+    }
+}
+
 void load_begin(struct sim *s)
 {
     static const unsigned percents[] = {5, 5, 1, 20, 50};
@@ -102,7 +120,8 @@ void load_begin(struct sim *s)
     s->load = calloc(1, sizeof *s->load);
     shares_book_begin(s);
     s->load->percent = percents[chance_below(&c, sizeof percents / sizeof percents[0])];
-    s->load->outliers = chance_percent(&c, 30) && s->p.special != WORLD_OVERRUNS;
+    s->load->outliers = chance_percent(&c, s->p.special == WORLD_RIVALS ? 70 : 30) &&
+                        s->p.special != WORLD_OVERRUNS;
     if (load_rivals(s)) {
         s->load->brief = s->p.special == WORLD_RIVALS && chance_percent(&c, 40);
         uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
@@ -112,12 +131,10 @@ void load_begin(struct sim *s)
     if (load_lean(s)) {
         make_lean(s, &c);
     }
-    for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        s->load->slow[i] =
-            i > 0 && s->p.pauses == 0 && s->p.special != WORLD_OVERRUNS && chance_percent(&c, 60)
-                ? 2 + (unsigned)chance_below(&c, 7)
-                : 1;
-    }
+    s->load->bursts =
+        s->p.special == WORLD_SHARES && s->p.devices > 1 && s->course->seed / 8 % 4 != 0;
+    s->load->outliers = s->load->outliers && !s->load->bursts;
+    make_slow(s, &c);
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
         choose_client(s, i);
     }

@@ -49,6 +49,7 @@ struct sim_load {
     unsigned percent; /* of a device, for batch jobs */
     unsigned jobs;    /* so far; no more than LOAD_JOBS */
     bool brief;       /* jobs of some tenants take less than it takes to begin them */
+    bool bursts;      /* tenants send some jobs at once, and none until all of them are done */
     bool outliers;    /* some jobs take far longer than others of their kind, and some switches */
     uint64_t switch_ns, gap_ns; /* between two workers, and between two jobs of a stream */
     unsigned slow[DEVICES_MAX]; /* times what the first device takes */

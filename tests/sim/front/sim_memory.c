@@ -7,8 +7,10 @@ static struct {
     long left;        /* allocations of the front until one fails; 0: none does */
     unsigned more;    /* that fail behind it */
     bool tables;      /* those for tables may fail, too */
+    size_t only;      /* only those of that size may; 0: any */
     unsigned outside; /* the code that runs is not the front's */
     bool failed;
+    unsigned fails; /* allocations that did, in this process */
 } memory = {.outside = 1};
 
 /* The front reads files in other threads, whose allocations do not fail. */
@@ -34,11 +36,12 @@ bool memory_fails(size_t size)
     if (!worlds_thread) {
         return false;
     }
-    bool spared = !memory.tables && is_table(size);
+    bool spared = (!memory.tables && is_table(size)) || (memory.only != 0 && size != memory.only);
     if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
         return false;
     }
     memory.failed = true;
+    memory.fails++;
     memory.left = memory.more > 0 ? 1 : 0;
     memory.more -= memory.more > 0;
     return true;
@@ -56,12 +59,23 @@ void memory_fail(long left, bool tables)
 {
     memory.left = left;
     memory.more = 0;
+    memory.only = 0;
     memory.tables = tables;
+}
+
+void memory_only(size_t size)
+{
+    memory.only = size;
 }
 
 void memory_scarce(unsigned more)
 {
     memory.more = more;
+}
+
+unsigned memory_fails_so_far(void)
+{
+    return memory.fails;
 }
 
 bool memory_failed(void)

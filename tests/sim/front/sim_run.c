@@ -381,6 +381,7 @@ static void step(struct sim *s)
         take_arrivals(s);
     }
     front_settle(s);
+    aim_front(s);
     rest_check(s);
     rules_step(s);
     if (s->steps >= s->rules_step) { /* seldom where it takes long */

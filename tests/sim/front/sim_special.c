@@ -124,11 +124,12 @@ static void bare(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
-/* Leaves buffers that outlast its session, and the time for which its tenant is known. */
+/* Mostly leaves buffers that outlast its session, and the time for which its tenant is known. */
 static void holiday(struct sim *s, struct sim_client *c, struct chance *r)
 {
     char name[32];
-    for (unsigned i = 0; i < c->buffers; i++) {
+    bool leaves = chance_percent(r, 60); /* else its tenant is forgotten, when its jobs are */
+    for (unsigned i = 0; i < c->buffers && leaves; i++) {
         struct sim_buffer *b = c->buffer[i];
         (void)snprintf(name, sizeof name, "left%u", i);
         struct msg_buffer_publish m = {.seq = ask_number(c),
@@ -222,6 +223,9 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
         break;
     case COURSE_REWEIGH:
         load_reweigh(s);
+        break;
+    case COURSE_VISIT:
+        ask_visit(s, c, r);
         break;
     case COURSE_HONEST:
         fair_ask(s, r);

@@ -4,9 +4,14 @@
 
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
 #include "tests/sim/front/rules/sim_shares.h"
+
+#define KNOWN_OFF 1.1 /* what gpud expects of jobs of known times */
+#define NEVER     (1e18)
+#define LOOP_NS   (500e3) /* turns of the loop, and the way to a worker */
 
 static const struct device *next_worker(const struct device *base, const struct device *d)
 {
@@ -80,6 +85,82 @@ static void check_earlier(struct sim *s, const struct job *j, struct device *bas
     }
 }
 
+/* ---- on which device ------------------------------------------------------------------------- */
+
+static double time_on(const struct sim *s, const struct load_client *t, const struct job *j,
+                      unsigned device)
+{
+    const struct sim_job *k = NULL;
+    for (unsigned i = s->jobs; i > 0 && k == NULL; i--) {
+        k = s->job[i - 1]->id == j->id && s->job[i - 1]->id_era == s->era ? s->job[i - 1] : NULL;
+    }
+    uint64_t ns = k != NULL && k->flow > 0 ? t->run_ns[k->kind] : 0;
+    return (double)ns * s->load->slow[device];
+}
+
+/* How long the job takes on the device; 0: not known. */
+static double known_on(const struct sim *s, const struct job *j, unsigned device)
+{
+    const struct load_client *t = j->tenant != NULL ? load_client_of(s, j->tenant->name) : NULL;
+    return t != NULL && !t->wild ? time_on(s, t, j, device) : 0;
+}
+
+static bool is_there(const struct job *j, const struct device *base)
+{
+    bool flies = j->state != JOB_QUEUED && !job_ended(j) && j->device != NULL;
+    return flies && device_base(j->device) == base;
+}
+
+/* What the device would have to do if it got all that is ready; NEVER: some is not known. */
+static double all_on(const struct sim *s, const struct job *but, const struct device *base)
+{
+    double sum = 0;
+    for (const struct job *k = s->f->jobs; k != NULL; k = k->hh.next) {
+        if (k == but || (k->state != JOB_QUEUED && !is_there(k, base))) {
+            continue;
+        }
+        double ns = known_on(s, k, base->index);
+        if (ns == 0) {
+            return NEVER;
+        }
+        sum += ns;
+    }
+    return sum;
+}
+
+static bool may_take(const struct device *base, const struct job *j, const struct load_client *t)
+{
+    return device_takes(base) && !base->exclusive && (t->devices >> base->index & 1) != 0 &&
+           predict_cost(j, base).sure;
+}
+
+/* Any device may run it, and this one leaves it to another. */
+static bool may_leave(const struct sim *s, const struct job *j, const struct device *d)
+{
+    return j->work.device < 0 && d->line.bound == 0 && predict_cost(j, d).sure &&
+           job_rank_class(j) != CLASS_BATCH && !s->load->outliers && d->base == NULL &&
+           d->domains == NULL;
+}
+
+/* A slow device leaves the last jobs to another one, which would have done all that is ready
+ * before this job ends here. */
+static void check_elsewhere(struct sim *s, const struct job *j, const struct load_client *t,
+                            const struct device *d)
+{
+    double here = known_on(s, j, device_shown(d));
+    for (unsigned i = 0; i < s->f->device_count && here > 0 && may_leave(s, j, d); i++) {
+        const struct device *base = s->f->device[i];
+        bool may = base != d && may_take(base, j, t);
+        double there = may ? all_on(s, j, base) + known_on(s, j, i) : NEVER;
+        if (KNOWN_OFF * there + LOOP_NS < here) {
+            sim_fail(s,
+                     "order: job %" PRIu64 " goes to device %u, where it takes %.0f us; device %u "
+                     "would have done it and all that is ready in %.0f us",
+                     j->id, device_shown(d), here / 1e3, i, there / 1e3);
+        }
+    }
+}
+
 /* ---- beside what ----------------------------------------------------------------------------- */
 
 /* One is in flight beside jobs of other classes, and one more for each stream where batch jobs have
@@ -149,4 +230,5 @@ void order_sent(struct sim *s, const struct device *d, uint64_t job)
     }
     check_unknown(s, j, (unsigned)(t - s->load->client), base);
     check_full(s, j, t, d);
+    check_elsewhere(s, j, t, d);
 }

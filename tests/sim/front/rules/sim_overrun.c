@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
 #include "tests/sim/front/rules/sim_shares.h"
 
-#define LONG_NS (2 * NS_PER_S)    /* for which the front stands still: it knows of that */
-#define LATE_NS (200 * NS_PER_MS) /* looks for a sign of life */
+#define LONG_NS   (2 * NS_PER_S)    /* for which the front stands still: it knows of that */
+#define LATE_NS   (200 * NS_PER_MS) /* looks for a sign of life */
+#define BESIDE_NS NS_PER_S          /* until others go on, after an event */
 
 static const struct device *device_of(const struct sim *s, const struct sim_worker *x)
 {
@@ -62,7 +64,9 @@ void overrun_killed(struct sim *s, const struct sim_worker *x)
                  "there for %" PRIu64 " ms",
                  x->id, overrun_ns / NS_PER_MS);
     }
-    if (x->silent && s->now_ns > x->heard_ns + turn_length_ns(t) + overrun_ns + LATE_NS) {
+    uint64_t still_ns = s->stalled_ns > x->heard_ns ? s->stall_ns : 0; /* it could not look then */
+    if (x->silent &&
+        s->now_ns > x->heard_ns + turn_length_ns(t) + overrun_ns + LATE_NS + still_ns) {
         sim_fail(s,
                  "overrun: worker %" PRIu64 " is ended for a turn that overran, and has given no "
                  "sign of life for %" PRIu64 " ms",
@@ -71,10 +75,68 @@ void overrun_killed(struct sim *s, const struct sim_worker *x)
     note_answered(s, j, d->ending);
 }
 
+/* ---- others beside it ------------------------------------------------------------------------ */
+
+static struct device *next_worker(const struct device *base, const struct device *d)
+{
+    return d == base ? base->domains : d->domain_next;
+}
+
+/* Whether the worker has jobs of which others may have to wait for the end. */
+static bool keeps_others(const struct device *d)
+{
+    const struct job *j = d->inflight;
+    while (j != NULL && (j->wait == WAIT_MEMORY || turn_outstays(d, j))) {
+        j = j->device_next;
+    }
+    return j != NULL;
+}
+
+/* The ready job of a worker that has none in flight, and may take one; NULL: none is. */
+static const struct job *waiting(struct sim *s, struct device *base, struct device *d)
+{
+    bool takes = device_takes(d) && d->inflight_count == 0 && d->link != NULL && !d->exclusive &&
+                 !d->stopped;
+    base->shut = true;
+    for (struct device *x = base->domains; takes && x != NULL; x = x->domain_next) {
+        x->shut = true;
+    }
+    d->shut = false;
+    return takes ? shares_head(s->f, base) : NULL;
+}
+
+/* While all that a device has in flight has outstayed its turn, it does not leave jobs of other
+ * workers waiting. */
+static void check_beside(struct sim *s, struct device *base)
+{
+    static uint64_t since[DEVICES_MAX]; /* 0: no such job waits */
+    bool outstays = false;
+    bool kept = memory_failed() || !turns_apply(s->f, base);
+    for (struct device *d = base; d != NULL && !kept; d = next_worker(base, d)) {
+        kept = keeps_others(d) || d->killed_ns != 0;
+        outstays = outstays || d->inflight_count > 0;
+    }
+    const struct job *j = NULL;
+    for (struct device *d = base; d != NULL && !kept && outstays && j == NULL;
+         d = next_worker(base, d)) {
+        j = waiting(s, base, d);
+    }
+    uint64_t *from = &since[base->index];
+    *from = j == NULL ? 0 : *from == 0 ? s->now_ns : *from;
+    if (j != NULL && s->now_ns > *from + BESIDE_NS && s->now_ns > s->stalled_ns + BESIDE_NS) {
+        sim_fail(
+            s,
+            "overrun: all that device %u has in flight has outstayed its turn, and job %" PRIu64
+            " of another worker waits for %" PRIu64 " ms",
+            base->index, j->id, (s->now_ns - *from) / NS_PER_MS);
+    }
+}
+
 /* Others do not go on beside a tenant's own worker whose job is seen to run: it is ended. */
 void overrun_step(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
+        check_beside(s, s->f->device[i]);
         for (const struct device *d = s->f->device[i]->domains; d != NULL; d = d->domain_next) {
             const struct sim_worker *x = d->outstayed_ns == s->now_ns && d->owner != NULL
                                              ? worker_of_device(s, worker_slot_of(s, d))

@@ -2,12 +2,14 @@
 
 #include <inttypes.h>
 
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/hazard.h"
 #include "tests/sim/front/sim.h"
 
-#define OWED_NS  NS_PER_S
-#define AWAIT_NS (200 * NS_PER_MS) /* until a job goes on whose buffers have their content */
+#define OWED_NS    NS_PER_S
+#define STAGING_NS (30 * NS_PER_MS)  /* until a job that found no memory is tried again */
+#define AWAIT_NS   (200 * NS_PER_MS) /* until a job goes on whose buffers have their content */
 
 /* ---- a start --------------------------------------------------------------------------------- */
 
@@ -185,8 +187,63 @@ static void check_workers(struct sim *s)
     }
 }
 
+/* ---- staging memory -------------------------------------------------------------------------- */
+
+/* Nothing of the device is in use: the end of no job will be the occasion for the next try. */
+static bool is_unused(const struct device *base)
+{
+    bool unused = true;
+    for (const struct device *d = base; d != NULL && unused;
+         d = d == base ? base->domains : d->domain_next) {
+        unused = d->inflight_count == 0 && d->input_range.used == 0 && d->output_range.used == 0;
+    }
+    return unused;
+}
+
+static bool may_have(const struct job *j, struct device *base)
+{
+    const struct device *d = j->device == NULL                ? domain_of(j->tenant, base)
+                             : device_base(j->device) == base ? j->device
+                                                              : NULL;
+    return d != NULL && device_takes(d) && d->link != NULL && !d->exclusive;
+}
+
+/* One that waits for staging memory, although all is free. */
+static const struct job *find_staging(const struct sim *s)
+{
+    const struct job *late = NULL;
+    for (const struct job *j = s->f->jobs; j != NULL && late == NULL; j = j->hh.next) {
+        bool waits = j->state == JOB_QUEUED && j->wait == WAIT_STAGING && j->tenant != NULL;
+        for (unsigned i = 0; i < s->f->device_count && waits; i++) {
+            struct device *base = s->f->device[i];
+            late = may_have(j, base) && is_unused(base) ? j : late;
+        }
+    }
+    return late;
+}
+
+/* A job does not wait for staging memory that is there, though there was no memory for its entry.
+ */
+static void check_staging(struct sim *s)
+{
+    const struct job *late = find_staging(s);
+    unsigned fails = memory_fails_so_far();
+    bool anew = late == NULL || s->staging.job != late->id || s->staging.fails != fails;
+    s->staging.since_ns = anew ? s->now_ns : s->staging.since_ns;
+    s->staging.job = late != NULL ? late->id : 0;
+    s->staging.fails = fails;
+    if (!anew && s->now_ns > s->staging.since_ns + STAGING_NS &&
+        s->now_ns > s->stalled_ns + STAGING_NS) {
+        sim_fail(s, "staging: job %" PRIu64 " waits for staging memory, and all of it is free",
+                 late->id);
+    }
+}
+
 void waits_check(struct sim *s)
 {
+    if (memory_failed()) {
+        check_staging(s);
+    }
     check_up(s);
     check_hope(s);
     check_owed(s);

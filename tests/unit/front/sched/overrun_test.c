@@ -343,6 +343,64 @@ START_TEST(others_go_on_beside_what_cannot_be_ended)
 }
 END_TEST
 
+/* A worker that may have no more jobs, and whose jobs have outstayed, is passed: its tenant has had
+ * the least, and others do not wait for the end of these jobs. */
+START_TEST(a_worker_full_of_what_outstays_is_passed)
+{
+    begin();
+    k->f.config.window = 1;
+    for (unsigned i = 0; i < 2; i++) { /* their times are known */
+        struct job *before = submit(i == 0 ? bad : good, HARMLESS);
+        runs(before);
+        fake_pass(i == 0 ? 50 * NS_PER_MS : NS_PER_MS);
+        fake_done(k, before, 0);
+        fake_turn(k);
+    }
+    struct job *a = submit(good, HARMLESS);
+    runs(a);
+    struct job *next = submit(good, HARMLESS);
+    struct job *other = submit(bad, HARMLESS);
+    pass(LENGTH + OVERRUN);
+    pass(LENGTH + OVERRUN); /* the look before only saw the other one wait */
+    ck_assert_int_eq(next->state, JOB_QUEUED);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    fake_done(k, next, 0);
+    finish();
+}
+END_TEST
+
+/* Nor does a tenant of the same worker wait that is ahead. */
+START_TEST(a_tenant_whose_jobs_outstay_is_not_waited_for)
+{
+    begin();
+    struct tenant *third = tenant_named(&k->f.tenants, "third");
+    ck_assert_ptr_nonnull(third);
+    shared->streams = 1;
+    struct job *before = submit(third, HARMLESS);
+    runs(before);
+    fake_pass(100 * NS_PER_MS);
+    fake_done(k, before, 0);
+    struct job *a = submit(good, HARMLESS); /* of unknown time: it leaves the next to others */
+    runs(a);
+    struct job *own = submit(bad, HARMLESS);
+    struct job *other = submit(third, HARMLESS);
+    struct job *next = submit(good, HARMLESS);
+    pass(LENGTH + OVERRUN);
+    ck_assert_int_eq(own->state, JOB_DISPATCHED);
+    fake_done(k, own, 0);
+    fake_turn(k);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, a, 0);
+    fake_done(k, other, 0);
+    fake_turn(k);
+    fake_done(k, next, 0);
+    finish();
+}
+END_TEST
+
 /* Two workers that are late at once do not hide each other. */
 START_TEST(two_workers_are_late)
 {
@@ -533,5 +591,6 @@ SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_
            a_long_turn_without_rivals_is_no_overrun, a_silent_worker_is_no_overrun,
            a_starved_worker_keeps_its_device_from_nobody, a_rival_that_went_does_not_count,
            time_away_is_no_overrun, others_go_on_beside_what_cannot_be_ended,
-           a_turn_waits_for_what_stood_in_no_line, two_workers_are_late,
+           a_turn_waits_for_what_stood_in_no_line, a_worker_full_of_what_outstays_is_passed,
+           a_tenant_whose_jobs_outstay_is_not_waited_for, two_workers_are_late,
            jobs_beside_each_other_run_alone, mps_needs_no_turns)

@@ -1,5 +1,6 @@
 /* No job stays ready for an idle stream once the front has looked at what has happened. */
 #include "common/clock.h"
+#include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/worker_frames.h"
 #include "proto/codec.h"
 #include "proto/frames.h"
@@ -94,5 +95,39 @@ START_TEST(others_go_when_a_job_waits_for_memory)
 }
 END_TEST
 
-SUITE_MAIN("rest", a_device_goes_on_when_a_job_is_alone_elsewhere,
+/* A job that waits for its module leaves the lines of all devices: those that were asked before are
+ * asked again. */
+START_TEST(a_parked_job_lets_others_go_on_another_device)
+{
+    k = fake_create();
+    struct tenant *other = tenant_obtain(&k->f.tenants, 1001);
+    struct job *past = submit(other, 0, TRUST_SHARED);
+    fake_turn(k);
+    fake_pass(50 * NS_PER_MS);
+    finish(past);
+    struct job *unknown = submit(k->tenant, 0, TRUST_SHARED); /* its tenant leaves a stream */
+    struct job *known = submit(other, 0, TRUST_SHARED);
+    fake_turn(k);
+    k->module->loaded = (struct device_set){0};
+    struct job *parked = fake_job(k, -1);
+    fake_launches(k, parked, "spin");
+    (void)fake_submit(k, parked);
+    struct job *waits = submit(other, 0, TRUST_SHARED); /* its tenant is ahead */
+    fake_turn(k);
+    ck_assert_int_eq(parked->wait, WAIT_MODULE);
+    ck_assert_int_eq(waits->state, JOB_DISPATCHED);
+    device_set_put(&k->module->loaded, 0);
+    device_set_put(&k->module->loaded, 1);
+    finish(unknown);
+    finish(known);
+    finish(waits);
+    queue_offer(&k->f, parked);
+    fake_turn(k);
+    finish(parked);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("rest", a_parked_job_lets_others_go_on_another_device,
+           a_device_goes_on_when_a_job_is_alone_elsewhere,
            a_tenant_whose_others_are_done_has_all_streams, others_go_when_a_job_waits_for_memory)
