@@ -52,6 +52,18 @@ static bool waits(struct sim *s, const struct stake *k)
     return d != NULL && d != base && device_takes(d) && d->inflight_count == 0 && !d->exclusive;
 }
 
+/* Whether the other client's jobs leave the one of `k` first: by their class, or by what it has
+ * had. Batch jobs may be owed a part. */
+static bool leaves_first(const struct sim *s, unsigned other, const struct stake *k, unsigned class,
+                         bool by_class)
+{
+    const struct stake *x = stake_of(s, other);
+    unsigned first = x != NULL ? first_beside(s, other, x) : CLASS_COUNT;
+    bool owed = x != NULL && shares_sum(s, 0, load_flow(s, other, CLASS_BATCH)).ready > 0;
+    bool behind = x != NULL && first == class && x->of[class].served > k->of[class].served;
+    return !owed && (first > class || (!by_class && behind));
+}
+
 static bool is_next(struct sim *s, unsigned client)
 {
     const struct stake *k = stake_of(s, client);
@@ -62,13 +74,8 @@ static bool is_next(struct sim *s, unsigned client)
         return false;
     }
     for (unsigned i = 0; i < LOAD_CLIENTS && i < s->p.clients; i++) {
-        const struct stake *other = i != client ? stake_of(s, i) : NULL;
-        unsigned first = other != NULL ? first_beside(s, i, other) : CLASS_COUNT;
-        bool owed = other != NULL && shares_sum(s, 0, load_flow(s, i, CLASS_BATCH)).ready > 0;
-        earlier = earlier && first > class && !owed; /* batch jobs may be owed a part */
-        least =
-            least && !owed &&
-            (first > class || (first == class && other->of[class].served > k->of[class].served));
+        earlier = earlier && (i == client || leaves_first(s, i, k, class, true));
+        least = least && (i == client || leaves_first(s, i, k, class, false));
     }
     return earlier || least;
 }
