@@ -84,11 +84,12 @@ void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b
     say(s, x, b);
 }
 
+/* The newest with the id: a front that finds no workers counts from 1 again. */
 static unsigned slot_of(const struct sim *s, uint64_t worker)
 {
     unsigned slot = UINT_MAX;
-    for (unsigned i = 0; i < s->workers && slot == UINT_MAX; i++) {
-        slot = s->worker[i]->id == worker ? s->worker[i]->number : slot;
+    for (unsigned i = s->workers; i > 0 && slot == UINT_MAX; i--) {
+        slot = s->worker[i - 1]->id == worker ? s->worker[i - 1]->number : slot;
     }
     return slot;
 }
