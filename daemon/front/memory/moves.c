@@ -13,7 +13,8 @@
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/evacuate.h"
 
-#define MOVE_TRIES 10u /* a second apart: housekeeping offers jobs that wait */
+#define MOVE_TRIES    10u
+#define MOVE_RETRY_NS NS_PER_S /* housekeeping then offers jobs that wait */
 
 /* Says which buffer it is, and where it was to go. */
 static int wrap(const struct buffer *b, const struct device *to, struct err *e)
@@ -84,7 +85,8 @@ static void drop_copy(struct front *f, struct buffer *b)
 int move_need(struct front *f, struct buffer *b, struct device *to, struct err *e)
 {
     bool there = buffer_restorable(b) && b->pending == NULL;
-    if (b->move != MOVE_NONE || !may_go(f, b, to) || flies(f, b)) {
+    bool pauses = turn_now(f) < b->move_retry_ns;
+    if (b->move != MOVE_NONE || pauses || !may_go(f, b, to) || flies(f, b)) {
         return 0;
     }
     int rc = 0;
@@ -111,6 +113,7 @@ static void fail(struct front *f, struct buffer *b, const struct err *why)
     struct job *j = wanter(b);
     struct err e = *why;
     b->move_tries = 0;
+    b->move_retry_ns = 0;
     if (j != NULL && !placing_back(f, j, b)) {
         (void)wrap(b, j->device, &e);
         job_conclude(f, j, JOB_FAILED, &e);
@@ -143,6 +146,7 @@ static void refused(struct front *f, struct buffer *b, const struct err *e)
     bool lacked = e->code == ERR_LIMIT || e->code == ERR_NOMEM || e->code == ERR_DEVICE_MEMORY;
     const struct job *j = wanter(b);
     drop_copy(f, b);
+    b->move_retry_ns = ns_add(turn_now(f), MOVE_RETRY_NS);
     if (!lacked || (j != NULL && j->strays) || ++b->move_tries == MOVE_TRIES) {
         fail(f, b, e);
     }
@@ -156,6 +160,7 @@ static void arrive(struct front *f, struct buffer *b, struct device *to)
     f->count.moved++;
     f->count.moved_bytes += b->bytes;
     b->move_tries = 0;
+    b->move_retry_ns = 0;
     evacuate_leave(f, b, to);
     buffer_move_to(b, from, to, turn_now(f));
     buffer_set_state(b, BUFFER_LIVE);

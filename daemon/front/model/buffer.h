@@ -117,6 +117,7 @@ struct buffer {
     unsigned move_to;       /* MOVE_ARRIVES: place in front->device */
     uint64_t move_ns;       /* when that began; not MOVE_NONE */
     unsigned move_tries;    /* how often a worker lacked room for it */
+    uint64_t move_retry_ns; /* it does not begin to move before that; 0: no worker has refused it */
     int host_fd;            /* memfd with its content, owned; -1: none */
     bool handed;            /* the launcher keeps host_fd for the next front; keep.c's */
     bool restore_asked;     /* restoring: the worker was asked to copy it in */

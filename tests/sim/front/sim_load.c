@@ -37,8 +37,8 @@ static void choose_cap(const struct sim *s, struct load_client *t, unsigned clie
     struct chance world = chance_of(s->course->seed, 60);
     struct chance c = chance_of(s->course->seed, 61 + client);
     bool some = s->p.special != WORLD_OVERRUNS && chance_percent(&world, 33);
-    t->cap = some && chance_percent(&c, 40) ? caps[chance_below(&c, sizeof caps / sizeof caps[0])]
-                                            : 0;
+    t->cap =
+        some && chance_percent(&c, 40) ? caps[chance_below(&c, sizeof caps / sizeof caps[0])] : 0;
 }
 
 static void be_lean(const struct sim *s, struct load_client *t, unsigned client)

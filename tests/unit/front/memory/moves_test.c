@@ -263,6 +263,7 @@ START_TEST(what_cannot_move_stays)
 }
 END_TEST
 
+/* A second later, as that of another tenant may have gone then. */
 START_TEST(without_memory_it_tries_again)
 {
     begin();
@@ -273,6 +274,11 @@ START_TEST(without_memory_it_tries_again)
         ck_assert_uint_lt(tries++, 20);
         answer(1, far->handle, 0);
         answer(0, far->handle, ERR_DEVICE_MEMORY);
+        (void)queue_offer_awaiting(&k->f);
+        turn();
+        ck_assert_int_eq(far->move, MOVE_NONE);
+        fake_pass(NS_PER_S);
+        (void)queue_offer_awaiting(&k->f);
         turn();
     }
     ck_assert_uint_gt(tries, 1);
