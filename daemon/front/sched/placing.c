@@ -42,6 +42,16 @@ static int common_place(const struct work *w)
     return place;
 }
 
+/* Are all on one device now, and not on that one? */
+static bool all_away(const struct work *w, unsigned place)
+{
+    bool away = w->uses[0].buffer->device != place;
+    for (unsigned i = 1; i < w->use_count && away; i++) {
+        away = w->uses[i].buffer->device == w->uses[0].buffer->device;
+    }
+    return away;
+}
+
 static bool has_own_kernels(const struct work *w)
 {
     bool own = false;
@@ -314,7 +324,12 @@ int placing_of(struct front *f, struct job *j, uint64_t wish, int *ret_place, st
         *ret_place = place;
         return 0;
     }
-    return wish > 0 ? obey(f, t, w, wish, place, ret_place, e) : gather(f, t, w, ret_place, e);
+    if (wish > 0) {
+        return obey(f, t, w, wish, place, ret_place, e);
+    }
+    int rc = gather(f, t, w, ret_place, e);
+    j->strays = rc == 0 && all_away(w, (unsigned)*ret_place); /* jobs before it may end too soon */
+    return rc;
 }
 
 bool placing_back(struct front *f, struct job *j, const struct buffer *b)

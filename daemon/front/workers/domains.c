@@ -535,7 +535,7 @@ static void look(struct front *f, uint64_t now)
         struct device *d = f->device[place];
         bool idle =
             d != NULL && !place_is_spare(f, d) && place_is_quiet(f, d) && now >= idle_at(f, d);
-        if (idle && s.keeper[d->index] == KEEPER_NONE && !device_set_has(&s.asked, d->index)) {
+        if (idle && survey_keeper(f, &s, d) == KEEPER_NONE && !device_set_has(&s.asked, d->index)) {
             rest_begin(f, d, "it is idle");
         } else if (d != NULL && may_go(d, &s.any)) {
             drop(f, d);

@@ -26,23 +26,22 @@
 
 void survey_make(struct front *f, struct survey *ret_survey)
 {
-    struct evacuation_load load[PLACES_MAX];
     uint32_t cursor = 0;
     unsigned count = 0;
-    memset(load, 0, sizeof load);
     memset(ret_survey, 0, sizeof *ret_survey);
     for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(&ret_survey->any, b->device);
         if (b->pending != NULL && (!b->seal_wanted || b->writers == 0)) { /* jobs are counted */
             device_set_put(&ret_survey->asked, b->device);
         }
-        (void)evacuate_count(b, &load[b->device]);
-    }
-    const struct device *d;
-    for (unsigned at = DEVICES_MAX; (d = front_next_device(f, &at)) != NULL;) {
-        ret_survey->keeper[d->index] = evacuate_keeper(f, d, &load[d->index]);
+        (void)evacuate_count(b, &ret_survey->load[b->device]);
     }
     turn_count(f, count / BUFFERS_A_UNIT);
+}
+
+enum keeper survey_keeper(const struct front *f, const struct survey *s, const struct device *d)
+{
+    return evacuate_keeper(f, d, &s->load[d->index]);
 }
 
 bool place_is_spare(const struct front *f, const struct device *d)
@@ -153,7 +152,7 @@ static struct device *least_used(const struct front *f, const struct device *bas
     struct device *least = NULL;
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
         bool idle = place_is_quiet(f, d) && !d->place.yields &&
-                    !device_set_has(&s->asked, d->index) && s->keeper[d->index] == KEEPER_NONE &&
+                    !device_set_has(&s->asked, d->index) && survey_keeper(f, s, d) == KEEPER_NONE &&
                     (place_used_ns(d) <= until_ns || place_is_spare(f, d));
         if (idle && (least == NULL || goes_before(f, d, least))) {
             least = d;
@@ -178,9 +177,9 @@ struct device *place_least_used(struct front *f, const struct device *base)
 }
 
 /* Can it leave at some time? A request that its worker has is answered soon. */
-static bool can_leave(const struct device *d, const struct survey *s)
+static bool can_leave(const struct front *f, const struct device *d, const struct survey *s)
 {
-    enum keeper k = s->keeper[d->index];
+    enum keeper k = survey_keeper(f, s, d);
     return d->state != DEVICE_STUCK && (k == KEEPER_NONE || k == KEEPER_REQUEST);
 }
 
@@ -201,7 +200,7 @@ static struct device *longest(const struct front *f, const struct device *base,
 {
     struct device *first = NULL;
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        bool may = may_yield(f, d) && can_leave(d, s);
+        bool may = may_yield(f, d) && can_leave(f, d, s);
         first = may && (first == NULL || d->place.since_ns < first->place.since_ns) ? d : first;
     }
     return first;
@@ -256,9 +255,9 @@ static void yield_go_on(struct front *f, struct device *d, uint64_t now)
     }
     survey_make(f, &s);
     d->place.look_ns = ns_add(now, AGAIN_NS);
-    if (s.keeper[d->index] == KEEPER_NONE) {
+    if (survey_keeper(f, &s, d) == KEEPER_NONE) {
         yield_now(f, d, &s);
-    } else if (!can_leave(d, &s)) { /* it has what it had not when it began */
+    } else if (!can_leave(f, d, &s)) { /* it has what it had not when it began */
         d->place.since_ns = now;
         yield_cancel(f, d);
     }
@@ -295,7 +294,8 @@ static unsigned lacking(const struct front *f, const struct census *c)
 
 /* Counts what keeps the places of the device, in words. No tenant's name: it is none of the
  * others' business. */
-static void say_kept(const struct device *base, const struct survey *s, char *out, size_t size)
+static void say_kept(const struct front *f, const struct device *base, const struct survey *s,
+                     char *out, size_t size)
 {
     static const char *const what[] = {
         [KEEPER_EXPORT] = "exported buffers",
@@ -308,7 +308,7 @@ static void say_kept(const struct device *base, const struct survey *s, char *ou
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         bool up = d->state != DEVICE_RESTING;
         stuck += d->state == DEVICE_STUCK;
-        count[s->keeper[d->index]] += up && d->state != DEVICE_STUCK;
+        count[survey_keeper(f, s, d)] += up && d->state != DEVICE_STUCK;
     }
     size_t used = 0;
     out[0] = '\0';
@@ -330,12 +330,12 @@ static void judge(const struct front *f, struct device *base, const struct surve
     struct device_places *p = &base->places;
     unsigned keep = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        keep += d->state != DEVICE_RESTING && !can_leave(d, s);
+        keep += d->state != DEVICE_RESTING && !can_leave(f, d, s);
     }
     p->kept = keep >= f->config.domains_max;
     p->why[0] = '\0';
     if (p->kept) {
-        say_kept(base, s, p->why, sizeof p->why);
+        say_kept(f, base, s, p->why, sizeof p->why);
     }
 }
 

@@ -18,16 +18,20 @@
 #define FRONT_WORKERS_PLACES_H
 
 #include "daemon/front/model/front.h"
+#include "daemon/front/workers/evacuate.h"
 
 /* What all buffers say about the workers that have them. */
 struct survey {
-    enum keeper keeper[PLACES_MAX]; /* why what the worker has cannot go to the host */
-    struct device_set any;          /* devices that have buffers */
-    struct device_set asked;        /* devices for whose workers requests about buffers wait */
+    struct evacuation_load load[PLACES_MAX]; /* what the worker has */
+    struct device_set any;                   /* devices that have buffers */
+    struct device_set asked; /* devices for whose workers requests about buffers wait */
 };
 
 /* Visits all buffers. */
 void survey_make(struct front *f, struct survey *ret_survey);
+/* Why what the worker has cannot go to the host. Workers that began to end after the survey have
+ * taken some of the room. */
+enum keeper survey_keeper(const struct front *f, const struct survey *s, const struct device *d);
 
 /* The spare domain, which is no tenant's yet. */
 bool place_is_spare(const struct front *f, const struct device *d);

@@ -201,6 +201,29 @@ static void begin_busy(void)
     busy(0, 100 * NS_PER_MS);
 }
 
+/* A job before it is to take one of its buffers to device 1, and may end before that. Then nothing
+ * but the job itself takes buffers there. */
+START_TEST(a_job_behind_a_move_may_go_back)
+{
+    begin();
+    ck_assert_int_eq(place(0), 1);
+    ck_assert(!j->strays); /* its buffers are on two devices */
+    move(large, 0);
+    struct job *before = fake_job(k, 1);
+    fake_reads(before, large, 0, 64);
+    (void)fake_submit(k, before);
+    ck_assert_uint_eq(large->device, 0);
+    ck_assert_int_eq(place(0), 1);
+    ck_assert(j->strays);
+    small->bytes = 256;
+    ck_assert_int_eq(place(0), 0); /* they are there */
+    ck_assert(!j->strays);
+    const struct err cancelled = {.code = ERR_CANCELLED};
+    job_conclude(&k->f, before, JOB_CANCELLED, &cancelled);
+    end();
+}
+END_TEST
+
 START_TEST(a_job_leaves_a_busy_device)
 {
     begin_busy();
@@ -374,6 +397,7 @@ int main(void)
     tcase_add_test(tc, a_copy_moves_nothing);
     tcase_add_test(tc, it_follows_the_jobs_before);
     tcase_add_test(tc, a_tenant_apart_gets_a_worker_where_it_names_one);
+    tcase_add_test(tc, a_job_behind_a_move_may_go_back);
     tcase_add_test(tc, a_job_leaves_a_busy_device);
     tcase_add_test(tc, not_for_less_than_the_way_takes);
     tcase_add_loop_test(tc, not_if_a_time_is_unknown, 0, 2);

@@ -372,8 +372,9 @@ END_TEST
  * required: other tenants make room before them; where none can, a newcomer is refused with the
  *   reason and the time of the next try
  * defence: `front/workers/places.c`: can_leave, judge; `front/workers/evacuate.c`: evacuate_keeper
- * also: `test_system_domains`: an_idle_worker_makes_room
- * mutants: place-kept, place-movable */
+ * also: `test_system_domains`: an_idle_worker_makes_room; `front_places_test`:
+ *   idle_ones_end_as_copies_have_room, so_do_those_that_make_room
+ * mutants: place-kept, place-movable, idle-copies, place-copies */
 START_TEST(what_cannot_leave_keeps_its_place)
 {
     struct err e = ERR_INIT;
@@ -430,6 +431,49 @@ START_TEST(a_copy_that_fails_keeps_the_place)
     ck_assert(device_takes(a) && !device_takes(b));
     buffer_drop(&k->f, kept);
     finish();
+}
+END_TEST
+
+/* The launcher keeps one copy more: the second worker does not begin to end, and ends as soon as
+ * its copy has room. room: others want places. */
+static void end_one_by_one(bool room)
+{
+    begin();
+    k->f.copies_max = 1;
+    struct device *a = serving("a");
+    struct device *b = serving("b");
+    struct buffer *first = fake_movable(k, a);
+    struct buffer *second = fake_movable(k, b);
+    a->jobs = a->inflight_count = b->jobs = b->inflight_count = 0;
+    if (room) {
+        (void)asks("c");
+        (void)asks("d");
+    }
+    uint64_t used_ns = place_used_ns(b);
+    passes(room ? 2 * NS_PER_S : (k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_RESTING);
+    ck_assert_int_eq(b->state, DEVICE_READY);
+    passes(2 * NS_PER_S);
+    ck_assert_int_eq(b->state, DEVICE_READY);
+    ck_assert_uint_eq(place_used_ns(b), used_ns);
+    ck_assert_uint_eq(copied, 1);
+    buffer_drop(&k->f, first);
+    passes(2 * NS_PER_S);
+    ck_assert_int_eq(b->state, DEVICE_RESTING);
+    ck_assert_uint_eq(copied, 2);
+    buffer_drop(&k->f, second);
+    finish();
+}
+
+START_TEST(idle_ones_end_as_copies_have_room)
+{
+    end_one_by_one(false);
+}
+END_TEST
+
+START_TEST(so_do_those_that_make_room)
+{
+    end_one_by_one(true);
 }
 END_TEST
 
@@ -597,6 +641,7 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
+           idle_ones_end_as_copies_have_room, so_do_those_that_make_room,
            it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
            a_spare_one_whose_place_is_waited_for_is_no_newcomers,
            memory_comes_back_with_the_end_of_its_worker, domains_are_limited)
