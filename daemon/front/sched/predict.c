@@ -425,7 +425,7 @@ bool predict_busy(struct front *f, struct device *d)
 }
 
 /* Are the times of all jobs known that the device has in flight, or that go before others? */
-static bool all_known(const struct front *f, struct device *d, unsigned class)
+static bool all_known(struct front *f, struct device *d, unsigned class)
 {
     const struct line *l = device_line(d);
     unsigned flying = 0;
@@ -434,7 +434,8 @@ static bool all_known(const struct front *f, struct device *d, unsigned class)
         flying += l->flying[c];
         unsure += c <= class ? l->ready[c].unsure + f->any[c].unsure : 0;
     }
-    return unsure == 0 &&
+    bool late = flying > 0 && l->until_ns <= turn_now(f); /* they take longer than expected */
+    return unsure == 0 && !late &&
            flying == device_flying(device_base(d)); /* else an earlier front sent some */
 }
 

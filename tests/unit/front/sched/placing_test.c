@@ -270,6 +270,12 @@ START_TEST(not_if_a_time_is_unknown)
     l->ready[job_rank_class(j)].unsure = 0;
     k->device[_i].inflight_count = 1; /* an earlier front sent it */
     ck_assert_int_eq(place(0), 0);
+    uint64_t until_ns = l->until_ns;
+    l->flying[job_rank_class(j)] = 1; /* this one did, and it takes longer than expected */
+    l->until_ns = fake_now();
+    ck_assert_int_eq(place(0), 0);
+    l->until_ns = until_ns;
+    l->flying[job_rank_class(j)] = 0;
     k->device[_i].inflight_count = 0;
     ck_assert_int_eq(place(0), 1);
     end();
