@@ -14,7 +14,7 @@
 #include "daemon/front/workers/evacuate.h"
 
 #define MOVE_TRIES    10u
-#define MOVE_RETRY_NS NS_PER_S /* housekeeping then offers jobs that wait */
+#define MOVE_RETRY_NS (NS_PER_S / 2) /* housekeeping offers jobs that wait each second */
 
 /* Says which buffer it is, and where it was to go. */
 static int wrap(const struct buffer *b, const struct device *to, struct err *e)
