@@ -313,7 +313,7 @@ static void check_length(struct sim *s, unsigned device, unsigned next, unsigned
     double least = least_turn_ns(s) - 2 * longest_of(d, before);
     bool cut = class < first_ready(d, before) || d->dry[next] || s->load->client[before].cap > 0;
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) { /* it may have found that its kernel is missing */
-        cut = cut || first_ready(d, i) < first_ready(d, before);
+        cut = cut || (d->ended[i] == 0 && first_ready(d, i) < first_ready(d, before));
     }
     bool known = d->ended[before] > 30 && d->ended[next] > 30 && ready_of(d, before) > FEW;
     if (!cut && known && first_ready(d, before) < CLASS_BATCH &&
