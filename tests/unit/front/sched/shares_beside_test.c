@@ -135,6 +135,22 @@ START_TEST(what_others_leave_is_no_debt)
 }
 END_TEST
 
+/* Whatever was expected of its jobs: when all have ended, nothing is before the next one. */
+START_TEST(a_device_without_jobs_is_free)
+{
+    m = market_create(1, 2, 4);
+    struct seller *s = sells(100, CLASS_INTERACTIVE, 2, NS_PER_MS);
+    market_run(m, NS_PER_S);
+    struct line *l = &m->device[0].line;
+    l->until_ns = ns_add(turn_now(&m->f), 60 * NS_PER_S);
+    s->pause_ns = 1000 * NS_PER_S; /* no more for long */
+    market_run(m, 2 * NS_PER_S);
+    ck_assert_uint_eq(l->flying[CLASS_INTERACTIVE], 0);
+    ck_assert_uint_le(l->until_ns, turn_now(&m->f));
+    market_destroy(m);
+}
+END_TEST
+
 /* Virtual time does not end: a week of device time of a tenant with the least weight. */
 START_TEST(virtual_time_does_not_end)
 {
@@ -224,4 +240,5 @@ END_TEST
 
 SUITE_MAIN("shares_beside", unknown_jobs_leave_a_stream, a_long_job_is_paid_for_once,
            owed_batch_jobs_leave_room, long_batch_jobs_get_their_part, what_others_leave_is_no_debt,
-           virtual_time_does_not_end, a_weight_changes_in_flight, a_raised_job_may_go_at_once)
+           a_device_without_jobs_is_free, virtual_time_does_not_end, a_weight_changes_in_flight,
+           a_raised_job_may_go_at_once)
