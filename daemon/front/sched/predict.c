@@ -530,20 +530,19 @@ static int refuse(struct front *f, const struct job *j, double wait_ns, double m
                   uint64_t cost_ns, struct err *e)
 {
     uint64_t left_ns = sat_sub(j->deadline_ns, turn_now(f));
-    int rc =
-        err_set(e, ERR_DEADLINE,
-                "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
-                "is in %.3f ms: refused, as other work is before it",
-                wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6);
     if (moves_ns > 0) {
-        rc = err_set(
+        return err_set(
             e, ERR_DEADLINE,
             "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
             "is in %.3f ms: refused, as its buffers need %.3f ms to move to device %u",
             wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6, moves_ns / 1e6,
             device_shown(j->device));
     }
-    return rc;
+    return err_set(
+        e, ERR_DEADLINE,
+        "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+        "is in %.3f ms: refused, as other work is before it",
+        wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6, (double)left_ns / 1e6);
 }
 
 /* Jobs of its tenant that are due later were admitted: they go behind it, and must not miss their
