@@ -11,7 +11,7 @@
 #include "daemon/front/sched/turns.h"
 #include "tests/sim/front/rules/sim_shares.h"
 
-#define OFF       0.25    /* streams that wait count as well: sched/shares.h */
+#define OFF       0.15    /* streams that wait count as well: sched/shares.h */
 #define LOOP_NS   (1e6)   /* turns of the loop */
 #define SWITCH_NS (150e3) /* the same, and the pause before a job */
 #define USUAL     ((double)TENANT_WEIGHT_USUAL)

@@ -12,7 +12,6 @@
 #define RISK_NS   (100e6) /* of one tenant in flight: it may have no more */
 #define LOOP_NS   (200e3) /* turns of the loop */
 #define BATCH_OFF 0.75    /* of their part: what jobs cost is known a little off */
-#define CUT_TURNS 1.5     /* a realtime tenant's jobs cut turns: they are counted a little off */
 #define FEW       3u      /* ready jobs at the last look: none may have been left since */
 #define USUAL     TENANT_WEIGHT_USUAL
 #define PAIRS     (LOAD_FLOWS * LOAD_FLOWS)
@@ -257,7 +256,7 @@ static void check_pair(struct sim *s, unsigned device, unsigned x, unsigned y)
     struct share_flow *f = &d->flow[x];
     double now = lead(s, d, y, x);
     f->since[y] = now < f->since[y] ? now : f->since[y];
-    double bound = bound_of(s, d, x, y) * (load_lean(s) ? CUT_TURNS : 1);
+    double bound = bound_of(s, d, x, y);
     if (now - f->since[y] > bound) {
         sim_fail(s,
                  "shares: on device %u the %s jobs of client %u always wait, and client %u gets "
