@@ -17,6 +17,11 @@ static void make_way(const struct job *j, uint64_t now)
     }
 }
 
+bool turn_outstays(const struct device *d, const struct job *j)
+{
+    return j->dispatched_ns <= d->outstayed_ns;
+}
+
 void job_make_way(struct job *j)
 {
     struct device *d = j->device;

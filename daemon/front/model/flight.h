@@ -12,6 +12,9 @@ void job_leave_device(struct job *j); /* not in flight: nothing happens */
 /* The job, which is dispatched, waits for memory or for a buffer's content, or does so no longer.
  * While it waits it has no part of the device. */
 void job_await_memory(struct job *j, bool waits);
+/* Whether others no longer wait for the end of the job, which is in flight on the worker
+ * (sched/turns.h). */
+bool turn_outstays(const struct device *d, const struct job *j);
 /* Pauses a running job (job_pause). It remains in flight. For the jobs that began after it, time
  * limits count from now. */
 void job_make_way(struct job *j);

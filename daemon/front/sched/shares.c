@@ -4,6 +4,7 @@
 
 #include "common/saturate.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/cap.h"
@@ -181,11 +182,11 @@ static void come_back(struct front *f, struct device *base)
     wake_at(f, agenda_next_ns(&base->line.capped)); /* the timer fired for the first only */
 }
 
-/* Whether all that the worker has in flight has outstayed its turn (turns.h). */
+/* Whether all that the worker has in flight has outstayed its turn. */
 static bool outstays(const struct device *d)
 {
     const struct job *j = d->inflight;
-    while (j != NULL && j->dispatched_ns <= d->outstayed_ns) {
+    while (j != NULL && turn_outstays(d, j)) {
         j = j->device_next;
     }
     return d->inflight != NULL && j == NULL;

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/model/about.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/worker.h"
@@ -29,11 +30,6 @@ void turn_cost(struct turn *t, uint64_t ns)
 }
 
 /* ---- whose turn it is ------------------------------------------------------------------------ */
-
-bool turn_outstays(const struct device *d, const struct job *j)
-{
-    return j->dispatched_ns <= d->outstayed_ns;
-}
 
 /* The workers of a device: the shared one, `base`, then the domains. */
 static struct device *next_worker(const struct device *base, const struct device *d)

@@ -60,8 +60,6 @@ static inline bool turns_apply(const struct front *f, const struct device *d)
  * It is that worker's turn then; the job remains in the line. NULL: none is ready, or it has to
  * wait. base: no domain. */
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker);
-/* Whether others no longer wait for the end of the job, which is in flight. */
-bool turn_outstays(const struct device *d, const struct job *j);
 /* For turns_ended. */
 void turns_measure(struct device *d, const struct job *j);
 /* A job of the worker is done, or failed, and has its times. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"

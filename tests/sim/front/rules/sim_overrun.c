@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/front/model/flight.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
