@@ -8,6 +8,7 @@
 # Builds front_sim (worker_sim, client_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
 # and plays seeds 1 to GPUD_SIM_SEEDS (1000; or a range as of front_sim's --seeds) until one breaks a rule. Prints a line for each mutant and the
 # share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
+# The seed that found a mutant is kept (build/sim-mutants/found), and played first the next time.
 # GPUD_SIM_LANES: processes at once (the number of processors). GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -15,6 +16,7 @@ root=$PWD
 tree=$root/build/sim-mutants/tree
 build=$root/build/sim-mutants/build
 kept=$root/build/sim-mutants/kept
+hints=$root/build/sim-mutants/found
 seeds=${GPUD_SIM_SEEDS:-1000}
 case $seeds in *-*) ;; *) seeds=1-$seeds ;; esac
 lanes=${GPUD_SIM_LANES:-$(nproc)}
@@ -28,6 +30,7 @@ elif [ "${1:-}" = --client ]; then
 fi
 
 mkdir -p "$tree" || exit 1
+touch "$hints" || exit 1
 # --touch: else files are older than what an earlier run has built from a mutant of them.
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
     --ignore-failed-read 2>/dev/null | tar --extract --touch --directory="$tree"
@@ -38,10 +41,30 @@ cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 
 make_sim() { cmake --build "$build" --parallel "$lanes" --target "$sim" >"$build.log" 2>&1; }
 
-# The first rule that a seed breaks; empty: none does.
+# play RANGE: the first rule that a seed breaks; empty: none does.
 play() {
-    "$build/tests/$sim" --seeds "$seeds" --lanes "$lanes" --first 2>&1 |
+    "$build/tests/$sim" --seeds "$1" --lanes "$lanes" --first 2>&1 |
         grep -a -m 1 '^seed' | cut -c 1-110
+}
+
+# find_rule NAME: as play, but the seeds that found this mutant before are played first, if they are among the seeds.
+find_rule() {
+    local seed broken= step=${seeds##*/}
+    [ "$step" = "$seeds" ] && step=1
+    local range=${seeds%%/*}
+    local low=${range%-*} high=${range#*-}
+    for seed in $(sed -n "s/^$sim $1 //p" "$hints" | sort -nu); do
+        if [ "$seed" -ge "$low" ] && [ "$seed" -le "$high" ] && [ $(((seed - low) % step)) -eq 0 ]; then
+            broken=$(play "$seed-$seed")
+            [ -z "$broken" ] || break
+        fi
+    done
+    [ -n "$broken" ] || broken=$(play "$seeds")
+    if [ -n "$broken" ]; then
+        seed=${broken#seed }
+        echo "$sim $1 ${seed%%:*}" >>"$hints"
+        echo "$broken"
+    fi
 }
 
 # The mutants that edit the front only, but not its connections and its process, which the
@@ -86,7 +109,7 @@ fi
 
 make_sim || { tail -n 20 "$build.log"; exit 1; }
 broken=
-[ -n "${GPUD_SIM_TRUST:-}" ] || broken=$(play)
+[ -n "${GPUD_SIM_TRUST:-}" ] || broken=$(play "$seeds")
 if [ -n "$broken" ]; then
     echo "the unchanged tree breaks a rule: $broken"
     exit 1
@@ -99,7 +122,7 @@ for name in "${names[@]}"; do
         echo "ERROR      $name: does not build"
         bad=1
     else
-        broken=$(play)
+        broken=$(find_rule "$name")
         if [ -n "$broken" ]; then
             echo "found      $name: $broken"
             found=$((found + 1))
