@@ -220,6 +220,12 @@ uint64_t device_whole(const struct device *d)
     return sat_add(device_pool_limit(base), base->granted);
 }
 
+uint64_t device_extent(const struct device *d)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    return base->memory > 0 ? device_whole(d) : UINT64_MAX;
+}
+
 uint64_t device_stay(uint64_t limit, uint64_t percent)
 {
     return percent >= 100 ? limit : percent_of(limit, percent);

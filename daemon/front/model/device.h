@@ -399,6 +399,8 @@ uint64_t device_pool_limit(const struct device *d);
 uint64_t device_pool_most(const struct device *d);
 /* Limit of the pools of all workers of the device together. Shares of tenants are of this. */
 uint64_t device_whole(const struct device *d);
+/* The same; UINT64_MAX until its first worker has told how much memory there is. */
+uint64_t device_extent(const struct device *d);
 /* Bytes of a pool with this limit that buffers of tenants without guarantees may keep for good. */
 uint64_t device_stay(uint64_t limit, uint64_t percent);
 /* Host memory for the spilled buffers of one of `devices` devices, in bytes. set: the limit for all

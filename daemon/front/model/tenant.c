@@ -265,7 +265,7 @@ int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, 
 
 int tenant_refuse(struct tenant *t, const struct device *d, uint64_t wanted, struct err *e)
 {
-    uint64_t all = device_whole(d);
+    uint64_t all = device_extent(d);
     uint64_t most = most_of(t, all);
     t->refusals++;
     if (wanted > sat_sub(t->limits.total, t->buffer_bytes)) {

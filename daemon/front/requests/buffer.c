@@ -73,8 +73,12 @@ struct choice {
 static void consider(const struct front *f, const struct session *s, struct device *d,
                      uint64_t bytes, struct choice *c)
 {
-    if (bytes > tenant_room(s->tenant, d->index, device_whole(d))) {
+    if (bytes > tenant_room(s->tenant, d->index, device_extent(d))) {
         c->over = c->over == NULL ? d : c->over;
+        return;
+    }
+    if (d->memory == 0) {
+        c->unseen = c->unseen == NULL ? d : c->unseen;
         return;
     }
     uint64_t room = quota_room(f, d, s->tenant);
@@ -123,11 +127,7 @@ static void consider_all(const struct front *f, const struct session *s, uint64_
             !(serving ? device_serves(d) : comes(d))) {
             continue;
         }
-        if (d->memory > 0) {
-            consider(f, s, d, bytes, c);
-        } else if (c->unseen == NULL) {
-            c->unseen = d;
-        }
+        consider(f, s, d, bytes, c);
     }
 }
 

@@ -192,6 +192,16 @@ static bool outstays(const struct device *d)
     return d->inflight != NULL && j == NULL;
 }
 
+/* Whether all that the workers of a device have in flight has outstayed its turn. No domain. */
+static bool all_outstay(const struct device *base)
+{
+    bool all = base->inflight == NULL || outstays(base);
+    for (const struct device *d = base->domains; d != NULL && all; d = d->domain_next) {
+        all = d->inflight == NULL || outstays(d);
+    }
+    return all;
+}
+
 /* Takes tenants out of the line that have no ready job, whose worker takes none now, that are at
  * their caps, or that may have no more in flight beside others, until the first one has none of
  * this. Returns its job; *ret_passed: those that have ready jobs, without those at their caps. */
@@ -282,7 +292,7 @@ bool shares_hold_batch(struct front *f, struct device *d)
 {
     const struct line *l = device_line(d);
     bool lively = l->lively_ns != 0 && turn_now(f) < ns_add(l->lively_ns, LIVELY_NS);
-    return l->flying[CLASS_BATCH] > 0 && (lively || others_fly(l));
+    return l->flying[CLASS_BATCH] > 0 && (lively || others_fly(l)) && !all_outstay(device_base(d));
 }
 
 /* Whether the device may have one more batch job in flight. If not, the end of a job is the

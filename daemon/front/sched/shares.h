@@ -67,7 +67,8 @@ struct device *shares_goal(const struct job *j, struct device *base);
 /* The job's tenant pays for time of the device in which nothing ran, for its sake. j: ready, and in
  * the device's line. base: no domain. */
 void shares_pay(const struct job *j, struct device *base, uint64_t ns);
-/* Whether batch jobs wait for the one that is in flight on the device. */
+/* Whether batch jobs wait for the one that is in flight on the device. They do not if all that it
+ * has in flight has outstayed its turn. */
 bool shares_hold_batch(struct front *f, struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */
 unsigned shares_ahead(const struct job *j, unsigned max);

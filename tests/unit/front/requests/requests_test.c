@@ -446,6 +446,28 @@ START_TEST(what_a_device_would_move_to_the_host_is_no_room_near)
 }
 END_TEST
 
+/* A worker that has yet to open its device takes no buffer over its tenant's limit. */
+START_TEST(a_limit_holds_before_the_worker_is_open)
+{
+    begin();
+    struct request r = {.slot = NULL};
+    struct err e;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].memory = 0;
+    }
+    k->tenant->limits.hard = (struct amount){.bytes = 50};
+    r.msg.buffer_create =
+        (struct msg_buffer_create){.seq = ++seq, .dtype = DTYPE_U8, .ndim = 1, .d0 = 51};
+    ck_assert_int_eq(ask_for(request_buffer_create, &r, &e), ERR_LIMIT);
+    ck_assert_msg(strstr(e.text, "wants 51 bytes on device 0 and may have 50 there") != NULL, "%s",
+                  e.text);
+    ck_assert_msg(strstr(e.text, "raise its memory_hard") != NULL, "%s", e.text);
+    ck_assert_uint_eq(create(50), 0);
+    k->session->buffers = 0;
+    end();
+}
+END_TEST
+
 /* New buffers and free jobs go to devices that the tenant may use, and to no other. */
 START_TEST(a_tenant_has_its_devices)
 {
@@ -832,6 +854,7 @@ int main(void)
                                   a_full_table_says_so,
                                   a_job_that_is_seen_is_not_ended_by_everybody,
                                   what_a_device_would_move_to_the_host_is_no_room_near,
+                                  a_limit_holds_before_the_worker_is_open,
                                   a_tenant_has_its_devices,
                                   a_job_of_another_tenant_is_not_there,
                                   users_without_a_section_may_be_refused,

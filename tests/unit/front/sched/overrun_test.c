@@ -401,6 +401,41 @@ START_TEST(a_tenant_whose_jobs_outstay_is_not_waited_for)
 }
 END_TEST
 
+static struct job *submit_batch(struct tenant *t)
+{
+    struct job *j = fake_job(k, t == bad ? 1 : 0);
+    j->tenant = t;
+    j->job_class = CLASS_BATCH;
+    fake_launches(k, j, HARMLESS);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    return j;
+}
+
+/* Nor does a batch job wait for the one that is in flight, if that has outstayed as all others. */
+START_TEST(batch_jobs_go_beside_what_outstays)
+{
+    begin();
+    struct job *held = submit_batch(good);
+    runs(held);
+    struct job *a = submit(good, HARMLESS);
+    runs(a);
+    struct job *other = submit_batch(bad);
+    ck_assert_int_eq(other->state, JOB_QUEUED);
+    pass(LENGTH + OVERRUN);
+    pass(LENGTH + OVERRUN);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    struct job *next = submit_batch(bad); /* that one has not outstayed */
+    ck_assert_int_eq(next->state, JOB_QUEUED);
+    fake_done(k, other, 0);
+    fake_turn(k);
+    fake_done(k, next, 0);
+    fake_done(k, held, 0);
+    fake_done(k, a, 0);
+    finish();
+}
+END_TEST
+
 /* Two workers that are late at once do not hide each other. */
 START_TEST(two_workers_are_late)
 {
@@ -592,5 +627,5 @@ SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_
            a_starved_worker_keeps_its_device_from_nobody, a_rival_that_went_does_not_count,
            time_away_is_no_overrun, others_go_on_beside_what_cannot_be_ended,
            a_turn_waits_for_what_stood_in_no_line, a_worker_full_of_what_outstays_is_passed,
-           a_tenant_whose_jobs_outstay_is_not_waited_for, two_workers_are_late,
-           jobs_beside_each_other_run_alone, mps_needs_no_turns)
+           a_tenant_whose_jobs_outstay_is_not_waited_for, batch_jobs_go_beside_what_outstays,
+           two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)
