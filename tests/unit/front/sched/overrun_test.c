@@ -406,6 +406,7 @@ static struct job *submit_batch(struct tenant *t)
     struct job *j = fake_job(k, t == bad ? 1 : 0);
     j->tenant = t;
     j->job_class = CLASS_BATCH;
+    j->sched.rank = job_rank(j);
     fake_launches(k, j, HARMLESS);
     (void)fake_submit(k, j);
     fake_turn(k);
