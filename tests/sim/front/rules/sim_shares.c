@@ -304,13 +304,15 @@ static double longest_of(const struct share_device *d, unsigned client)
 }
 
 /* A turn lasts, unless its worker has no more jobs, or a job of an earlier class waits, or one of a
- * worker that had none left. */
+ * worker that had none left. Jobs that wait for their tenant's transfer rate leave the line only
+ * when they are to go. */
 static void check_length(struct sim *s, unsigned device, unsigned next, unsigned class)
 {
     const struct share_device *d = &s->book->device[device];
     unsigned before = d->holder;
     double least = least_turn_ns(s) - 2 * longest_of(d, before);
-    bool cut = class < first_ready(d, before) || d->dry[next] || s->load->client[before].cap > 0;
+    const struct load_client *t = &s->load->client[before];
+    bool cut = class < first_ready(d, before) || d->dry[next] || t->cap > 0 || t->rate > 0;
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) { /* it may have found that its kernel is missing */
         cut = cut || (d->ended[i] == 0 && first_ready(d, i) < first_ready(d, before));
     }
