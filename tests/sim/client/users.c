@@ -440,8 +440,10 @@ void ask_bye(struct sim *s, struct sim_client *c)
     act_push(user_of(c), (struct act){.kind = ACT_BYE, .event = COURSE_KINDS});
 }
 
-void ask_cancel_of(struct sim *s, struct sim_job *j)
+/* These clients only cancel: a job that does not end meets its limit. */
+void ask_cancel_of(struct sim *s, struct sim_job *j, bool kill)
 {
     (void)s;
+    (void)kill;
     act_push(user_of(j->client), (struct act){.kind = ACT_CANCEL, .job = j});
 }

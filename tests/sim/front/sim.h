@@ -357,7 +357,7 @@ void ask_load_bad(struct sim *s, struct sim_client *c, struct chance *r);
 /* sim_guilt.c: a launch of a kernel that ends workers. Without such a kernel the client loads some.
  */
 void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
-void ask_cancel_of(struct sim *s, struct sim_job *j);
+void ask_cancel_of(struct sim *s, struct sim_job *j, bool kill);
 void ask_free(struct sim *s, struct sim_client *c, struct sim_buffer *b);
 void ask_something(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_unnumbered(struct sim *s, struct sim_client *c, struct chance *r);
@@ -545,6 +545,8 @@ void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, 
 /* sim_aim.c: a job begins that takes so long; whether the event waits for the next one. */
 void aim_front(struct sim *s); /* at every step */
 void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns);
+/* The worker runs a job that does not end. NULL: one that does. */
+void aim_endless(struct sim *s, struct sim_worker *x, struct sim_job *j);
 /* The worker is silent from now on. */
 void aim_hang(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
 bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_worker *x);

@@ -25,6 +25,24 @@ void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns)
     }
 }
 
+static void on_kill(struct sim *s, const struct hap *h)
+{
+    struct sim_job *j = h->actor;
+    if (j->client->state == CLIENT_ON && j->life == j->client->lives &&
+        j->outcome == OUTCOME_OPEN && !s->settling) {
+        ask_cancel_of(s, j, true);
+    }
+}
+
+/* Where it is the tenant's own, some clients of jobs that wrote something want it to end. */
+void aim_endless(struct sim *s, struct sim_worker *x, struct sim_job *j)
+{
+    bool aims = j != NULL && s->p.special == WORLD_DOMAINS && x->number >= DEVICES_MAX;
+    if (aims && j->writes && chance_mix(j->r) % 2 == 0) {
+        sim_at(s, s->now_ns + DOOM_NS, on_kill, j, 0, 0);
+    }
+}
+
 bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_worker *x)
 {
     bool kind = e->kind == COURSE_DIE || e->kind == COURSE_HANG || e->kind == COURSE_CUT;

@@ -700,10 +700,11 @@ static void ask_cancel(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
-void ask_cancel_of(struct sim *s, struct sim_job *j)
+void ask_cancel_of(struct sim *s, struct sim_job *j, bool kill)
 {
-    struct msg_cancel m = {.number = j->request->seq};
+    struct msg_cancel m = {.number = j->request->seq, .kill = kill};
     j->cancelled = true;
+    j->killed = j->killed || kill;
     (void)client_send(s, j->client, &schema_msg_cancel, &m);
 }
 

@@ -48,7 +48,7 @@ static void on_cancel(struct sim *s, const struct hap *h)
         !ask_room(c)) {
         return;
     }
-    ask_cancel_of(s, j);
+    ask_cancel_of(s, j, false);
     if (h->a != 0 && holds(c, j->step[0].to)) {
         (void)read_on(s, c, j->step[0].to, 0, &r);
     }

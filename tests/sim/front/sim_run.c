@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_copies.h"
 #include "tests/sim/front/rules/sim_energy.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -282,6 +283,7 @@ void sim_clear(int pid)
         (void)unlink(path);
     }
     record_clear(folder);
+    accounts_copy_clear(folder);
     (void)rmdir(folder);
 }
 

@@ -134,7 +134,7 @@ static void on_evade(struct sim *s, const struct hap *h)
     struct sim_job *j = h->actor;
     if (j->client->state == CLIENT_ON && j->life == j->client->lives &&
         j->outcome == OUTCOME_OPEN) {
-        ask_cancel_of(s, j);
+        ask_cancel_of(s, j, false);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/hazard.h"
+#include "tests/sim/front/rules/sim_flight.h"
 #include "tests/sim/front/sim.h"
 
 #define OWED_NS    NS_PER_S
@@ -27,16 +28,14 @@ static void check_up(struct sim *s)
     struct front *f = s->f;
     bool first = f->ready_reported && s->up_era != s->era;
     bool serves = false;
-    unsigned drained = 0;
     if (!first) {
         return;
     }
     s->up_era = s->era;
     for (unsigned i = 0; i < f->device_count; i++) {
         serves = serves || device_serves(f->device[i]);
-        drained += device_drains(f->device[i]);
     }
-    serves = serves || f->config.min_devices <= drained;
+    serves = serves || f->config.min_devices == 0;
     for (unsigned i = 0; i < f->device_count && !serves; i++) {
         const struct device *d = f->device[i];
         if (is_opening(d) && !device_drains(d)) {
@@ -248,5 +247,6 @@ void waits_check(struct sim *s)
     check_hope(s);
     check_owed(s);
     check_content(s);
+    flight_check(s);
     check_workers(s);
 }
