@@ -262,6 +262,10 @@ static void on_check(uv_check_t *check)
             turn_allow(f, TURN_SHARE);
             intake_room(f);
         }
+        if (f->early_due != NULL) {
+            turn_allow(f, TURN_SHARE);
+            intake_go_on(f);
+        }
         work_turn(f);
         turn_allow(f, TURN_SHARE);
         dispatch_all(f);

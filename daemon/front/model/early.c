@@ -1,5 +1,7 @@
 #include "daemon/front/model/early.h"
 
+#include <utlist.h>
+
 #include "daemon/front/model/request.h"
 
 int early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
@@ -68,4 +70,20 @@ struct request *early_find(struct session *s, uint64_t seq)
 {
     struct request **at = early_at(s, seq);
     return at != NULL ? *at : NULL;
+}
+
+void early_due_add(struct session **list, struct session *s)
+{
+    if (!s->early.due) {
+        s->early.due = true;
+        DL_APPEND2(*list, s, early.prev, early.next);
+    }
+}
+
+void early_due_remove(struct session **list, struct session *s)
+{
+    if (s->early.due) {
+        s->early.due = false;
+        DL_DELETE2(*list, s, early.prev, early.next);
+    }
 }

@@ -20,4 +20,9 @@ struct request *early_find(struct session *s, uint64_t seq); /* stays in the lis
 struct request *early_take(struct session *s, uint64_t seq); /* the caller owns it; NULL: none */
 struct request *early_drop(struct session *s); /* the first; the caller owns it; NULL: none */
 
+/* The turn of its next request has come, and this turn of the loop has no room for that. list:
+ * front->early_due. The oldest come first. */
+void early_due_add(struct session **list, struct session *s);
+void early_due_remove(struct session **list, struct session *s); /* not in it: nothing happens */
+
 #endif

@@ -272,6 +272,7 @@ struct front {
     bool record_file_data;             /* --record-data */
     struct trace *traces;              /* recordings of jobs; NULL: none */
     struct parking parked;
+    struct session *early_due; /* sessions whose early requests have their turn; early.h */
     unsigned session_count;
     struct freelist job_freelist; /* of struct job */
     struct freelist op_freelist;  /* of struct op */

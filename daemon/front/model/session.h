@@ -127,6 +127,8 @@ struct early_requests {
     struct request *first; /* owned; ascending numbers */
     unsigned count;
     uint64_t bytes;
+    bool due;                    /* the session is in front->early_due */
+    struct session *prev, *next; /* in that list */
 };
 
 /* A SUBMIT that waits for room: the next request of the session (parking.h). */

@@ -267,16 +267,33 @@ static void again(struct front *f, struct op *o, struct request *r)
     request_destroy(r);
 }
 
-/* Skips numbers that have an op, then admits early requests whose turn has come. */
+/* Skips numbers that have an op, then admits early requests whose turn has come, as far as this turn
+ * of the loop has room: a request that was missing may be followed by REORDER_MAX others. */
 static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked.waits) {
         turn_count(f, session_skip(s, false) - 1);
-        struct request *r = s->early.first != NULL ? early_take(s, s->order.expect) : NULL;
-        if (r == NULL) {
+        if (s->early.first == NULL || early_find(s, s->order.expect) == NULL) {
             return;
         }
-        admit(f, s, r);
+        if (!turn_has_room(f)) {
+            early_due_add(&f->early_due, s);
+            f->hooks.kick(f);
+            return;
+        }
+        turn_count(f, 1);
+        admit(f, s, early_take(s, s->order.expect));
+    }
+}
+
+void intake_go_on(struct front *f)
+{
+    for (struct session *s; (s = f->early_due) != NULL && turn_has_room(f);) {
+        early_due_remove(&f->early_due, s);
+        go_on(f, s);
+    }
+    if (f->early_due != NULL) {
+        f->hooks.kick(f);
     }
 }
 
@@ -309,7 +326,7 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
         (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
                       (unsigned long long)seq);
         reply_error(f, r, &e);
-    } else if (seq != s->order.expect || s->parked.waits) {
+    } else if (seq != s->order.expect || s->parked.waits || s->early.due) {
         early(f, s, r);
     } else {
         admit(f, s, r);

@@ -14,6 +14,8 @@ void intake_ring(struct front *f, struct session *s, struct request *r);
 /* The client has taken the op's answer out of its ring, which acknowledges it. */
 void intake_acked(struct front *f, struct op *o);
 
+/* Admits requests that came before their turn and have it now, as far as this turn has room. */
+void intake_go_on(struct front *f);
 /* Tries parked jobs (SUBMIT with BLOCK) again, because there may be room for them. */
 void intake_room(struct front *f);
 

@@ -80,6 +80,7 @@ void session_disconnected(struct front *f, uint32_t pipe)
     uint64_t linger_ns = f->config.session_linger_ms * NS_PER_MS;
     session_disconnect(f, s, process_ended(s) ? 0 : ns_add(front_now(f), linger_ns));
     parking_remove(&f->parked, s);
+    early_due_remove(&f->early_due, s);
     for (struct request *r; (r = early_drop(s)) != NULL;) {
         reply_none(f, r); /* the client sends them again */
     }
