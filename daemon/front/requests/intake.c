@@ -267,8 +267,8 @@ static void again(struct front *f, struct op *o, struct request *r)
     request_destroy(r);
 }
 
-/* Skips numbers that have an op, then admits early requests whose turn has come, as far as this turn
- * of the loop has room: a request that was missing may be followed by REORDER_MAX others. */
+/* Skips numbers that have an op, then admits early requests whose turn has come, as far as this
+ * turn of the loop has room: a request that was missing may be followed by REORDER_MAX others. */
 static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked.waits) {
