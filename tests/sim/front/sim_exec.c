@@ -841,19 +841,13 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
 
 bool exec_busy(const struct sim *s, unsigned device)
 {
-    for (unsigned i = s->workers; i > 0; i--) {
-        const struct sim_worker *x = s->worker[i - 1];
-        for (const struct sim_worker_job *j = x->job; x->number == device && j != NULL;
-             j = j->next) {
-            if (j->state != WJOB_ENDED || !j->reported) {
-                return true;
-            }
-        }
-        if (x->number == device) {
-            return x->inbox != NULL;
+    const struct sim_worker *x = s->device[device].latest; /* a spare one may be older than others */
+    for (const struct sim_worker_job *j = x != NULL ? x->job : NULL; j != NULL; j = j->next) {
+        if (j->state != WJOB_ENDED || !j->reported) {
+            return true;
         }
     }
-    return false;
+    return x != NULL && x->inbox != NULL;
 }
 
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
