@@ -841,7 +841,8 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
 
 bool exec_busy(const struct sim *s, unsigned device)
 {
-    const struct sim_worker *x = s->device[device].latest; /* a spare one may be older than others */
+    const struct sim_worker *x =
+        s->device[device].latest; /* a spare one may be older than others */
     for (const struct sim_worker_job *j = x != NULL ? x->job : NULL; j != NULL; j = j->next) {
         if (j->state != WJOB_ENDED || !j->reported) {
             return true;
