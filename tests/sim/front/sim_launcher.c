@@ -151,10 +151,24 @@ static unsigned slot_named(struct sim *s, struct bytes device, unsigned *ret_num
     return worker_slot(s, (unsigned)m.index, owner);
 }
 
-static void alone_in(struct sim *s, unsigned slot, unsigned number, uint64_t id)
+/* The same number is another device for another back end. A front that chooses the back end may
+ * take another one than the front before it, when it had no memory to take that one's worker over.
+ */
+static bool same_backend(struct bytes a, struct bytes b)
+{
+    struct msg_record_worker m;
+    struct msg_record_worker n;
+    return proto_decode(&schema_msg_record_worker, a, &m, NULL) != 0 ||
+           proto_decode(&schema_msg_record_worker, b, &n, NULL) != 0 ||
+           (m.backend.size == n.backend.size &&
+            memcmp(m.backend.data, n.backend.data, m.backend.size) == 0);
+}
+
+static void alone_in(struct sim *s, unsigned slot, unsigned number, uint64_t id,
+                     struct bytes device)
 {
     const struct sim_worker *other = worker_of_device(s, slot);
-    if (other != NULL) {
+    if (other != NULL && (!other->killed || same_backend(capbuf_view(&other->device), device))) {
         sim_fail(s, "launcher: device %u gets worker %" PRIu64 " beside worker %" PRIu64, number,
                  id, other->id);
     }
@@ -170,7 +184,7 @@ void launcher_named(struct sim *s, uint64_t id, struct bytes device)
     if (x == NULL) {
         return;
     }
-    alone_in(s, slot, number, id);
+    alone_in(s, slot, number, id, device);
     if (x->taken || x->buffers > 0 || x->job != NULL) {
         sim_fail(s, "spare: worker %" PRIu64 " becomes another tenant's, and was one's before", id);
     }
@@ -193,7 +207,7 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     if (s->p.divided != 0) {
         slot = number = launches_hardware(s, args, number);
     }
-    alone_in(s, slot, number, id);
+    alone_in(s, slot, number, id, device);
     check_pin(s, slot, args);
     drain_check_start(s, number);
     count_start(s, slot);
