@@ -230,8 +230,9 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     struct msg_buffer m;
     const struct sim_buffer *b = q->buffer;
     if (q->kind != MSG_KIND_BUFFER_INFO || b == NULL || b->lied || memory_failed() ||
-        b->moved_era != 0 || proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 ||
-        m.state == 3 || m.state == 4 || launcher_has_copy(s, b->handle)) {
+        b->moved_era != 0 || b->copied ||
+        proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 || m.state == 3 || m.state == 4 ||
+        launcher_has_copy(s, b->handle)) {
         return; /* a sealed buffer is restored, and so is one that has gone to the host */
     }
     for (unsigned i = s->workers; i > 0; i--) {
@@ -306,7 +307,8 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     if (b->sealed && b->sealed_era == s->era && b->era == s->era) {
         sim_fail(s, "lost: the sealed buffer %#" PRIx64 " is lost", b->handle);
     }
-    if (b->moved_era != 0 && (b->alone_era == 0 || b->alone_era == s->era)) {
+    bool session_ended = b->known_lost; /* its buffers went with it */
+    if (b->moved_era != 0 && !session_ended && (b->alone_era == 0 || b->alone_era == s->era)) {
         sim_fail(s, "lost: buffer %#" PRIx64 " is lost, and went to the host before", b->handle);
     }
 }
