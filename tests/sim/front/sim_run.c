@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
+#include "daemon/front/workers/arrivals.h"
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_copies.h"
 #include "tests/sim/front/rules/sim_energy.h"
@@ -90,6 +91,7 @@ static bool all_gone(const struct sim *s)
     return true;
 }
 
+/* A buffer that was freed on its way to a worker is freed there when it has arrived. */
 static bool front_empty(const struct sim *s)
 {
     const struct front *f = s->f;
@@ -97,6 +99,10 @@ static bool front_empty(const struct sim *s)
     for (unsigned i = 0; f != NULL && i < f->device_count; i++) {
         workers = workers && (device_serves(f->device[i]) || device_absent(f->device[i]) ||
                               f->device[i]->state == DEVICE_STUCK);
+    }
+    const struct device *d;
+    for (unsigned at = 0; f != NULL && (d = front_next_device(f, &at)) != NULL;) {
+        workers = workers && !(device_serves(d) && arrivals_any(d));
     }
     return f != NULL && s->accepts && workers && f->session_count == 0 && f->job_count == 0 &&
            f->buffers.live == 0 && f->arenas.live == 0 && f->modules.live == f->builtin_count;
