@@ -55,7 +55,6 @@
 
 #define START_NS        (120 * NS_PER_S) /* by which a start is extended while devices open */
 #define START_MARGIN_NS (30 * NS_PER_S)  /* time to end after start_timeout_s */
-#define AWAY_NS         NS_PER_S         /* if the loop is later by this, the process stood still */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -336,9 +335,7 @@ static void beat(struct front *f, uint64_t now)
 /* The process may stand still anywhere, and twice before the timer's work is done. */
 static void count_away(struct front *f, uint64_t now)
 {
-    if (now > ns_add(f->awake_ns, AWAY_NS)) {
-        f->away_ns += now - f->awake_ns;
-    }
+    f->away_ns += front_still_ns(f, now);
 }
 
 void pipeline_wake(struct front *f)

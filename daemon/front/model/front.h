@@ -443,6 +443,14 @@ static inline uint64_t turn_now(struct front *f)
     return c->now_ns;
 }
 
+#define STILL_NS NS_PER_S /* if the loop is later by this, the process stood still */
+
+/* For how long the process has stood still, as far as the timer's work does not count it yet. */
+static inline uint64_t front_still_ns(const struct front *f, uint64_t now_ns)
+{
+    return now_ns > ns_add(f->awake_ns, STILL_NS) ? now_ns - f->awake_ns : 0;
+}
+
 #define PRESSED_NS (5 * NS_PER_MS) /* until what was full is checked again */
 
 /* Postponed work and jobs get another pass after PRESSED_NS. */

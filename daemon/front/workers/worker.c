@@ -716,6 +716,10 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
 static void stood_still(struct device *d, uint64_t now, uint64_t away_ns)
 {
     d->beat_ns = now; /* frames that arrived meanwhile are read first */
+    if (d->killed_ns != 0) { /* and so is the end of a worker that was killed before */
+        uint64_t since = ns_add(d->killed_ns, away_ns);
+        d->killed_ns = since < now ? since : now;
+    }
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         job_stood_still(j, now, away_ns);
     }

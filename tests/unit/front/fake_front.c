@@ -254,6 +254,7 @@ struct fake *fake_create(void)
     k->f.rules.others = TENANT_UNLIMITED;
     k->f.rights.admins.group = k->f.rights.loaders.group = UINT32_MAX;
     k->f.next_job = 1;
+    k->f.awake_ns = NS_NEVER; /* it never stands still */
     k->f.next_session = 1;
     k->f.build = "test";
     k->f.device_count = FAKE_DEVICES;

@@ -127,6 +127,24 @@ START_TEST(each_back_end_has_a_record_of_its_own)
 }
 END_TEST
 
+/* The time for which the front stands still does not count: it has not read the worker's end. */
+START_TEST(a_worker_has_its_time_to_end)
+{
+    begin();
+    absent();
+    passes(600 * NS_PER_S);
+    ck_assert_uint_ne(d->killed_ns, 0);
+    fake_pass(60 * NS_PER_S);
+    worker_watch(&k->f, fake_now(), 60 * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_REPLACED);
+    passes(60 * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_STUCK);
+    ck_assert(worker_ended(&k->f, d->worker, 9));
+    passes(600 * NS_PER_S);
+    fake_destroy(k);
+}
+END_TEST
+
 /* The first back end's worker hangs in its driver as it exits. */
 START_TEST(a_worker_that_does_not_end_leaves_no_record)
 {
@@ -145,4 +163,4 @@ START_TEST(a_worker_that_does_not_end_leaves_no_record)
 END_TEST
 
 SUITE_MAIN("backend", a_back_end_keeps_its_record, each_back_end_has_a_record_of_its_own,
-           a_worker_that_does_not_end_leaves_no_record)
+           a_worker_has_its_time_to_end, a_worker_that_does_not_end_leaves_no_record)

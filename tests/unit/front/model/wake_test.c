@@ -273,6 +273,24 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
 }
 END_TEST
 
+/* The front stood still, and reads what a worker sent before the timer's work is done. */
+START_TEST(who_pauses_while_the_front_stands_still_has_not_run)
+{
+    begin_worker();
+    struct job *j = runs_since(0, 2 * NS_PER_S);
+    fake_pass(500 * NS_PER_MS);
+    k->f.awake_ns = fake_now();
+    fake_pass(10 * NS_PER_S);
+    job_make_way(j);
+    ck_assert_uint_ge(j->clock.spent_ns, 500 * NS_PER_MS);
+    ck_assert_uint_lt(j->clock.spent_ns, NS_PER_S);
+    k->f.awake_ns = NS_NEVER;
+    k->device[0].worker = 0;
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Between its kernels a job does not run, and the time of a job behind it begins. The time that the
  * first job has used counts when it goes on, behind the second. */
 START_TEST(who_waits_between_its_kernels_gives_no_time)
@@ -797,6 +815,7 @@ int main(void)
         who_never_began_is_not_to_blame,
         who_runs_behind_another_is_not_to_blame,
         who_hangs_behind_another_is_found,
+        who_pauses_while_the_front_stands_still_has_not_run,
         who_waits_between_its_kernels_gives_no_time,
         who_is_paused_for_ever_is_found,
         brief_jobs_ahead_take_no_time_of_who_waits,
