@@ -715,7 +715,7 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
 /* The workers may have stood still as well, as with the whole machine. */
 static void stood_still(struct device *d, uint64_t now, uint64_t away_ns)
 {
-    d->beat_ns = now; /* frames that arrived meanwhile are read first */
+    d->beat_ns = now;        /* frames that arrived meanwhile are read first */
     if (d->killed_ns != 0) { /* and so is the end of a worker that was killed before */
         uint64_t since = ns_add(d->killed_ns, away_ns);
         d->killed_ns = since < now ? since : now;
