@@ -554,6 +554,8 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
 void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
 void worker_drop_buffer(struct sim_worker *x, struct sim_worker_buffer *b);
+/* How long a worker takes for the copy of a buffer that it lends, where it is not slow. */
+uint64_t worker_lends_ns(const struct sim *s, uint64_t id);
 /* Notes which worker has the buffer. */
 void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
@@ -782,7 +784,7 @@ struct sim {
         uint64_t free_ns;  /* the last report that could not lift a hold */
         bool noted;        /* the front said that it knows it when it last noted a drain */
         bool drained;      /* an operator drains it; sim_drain.c's, as the next */
-        uint64_t drained_ns, drain_era, busy_ns, places_ns;
+        uint64_t drained_ns, drain_era, busy_ns, places_ns, copies_ns;
         unsigned drain_jobs; /* that it had when it was last looked at */
     } device[SIM_SLOTS];
     struct { /* of slot DEVICES_MAX + index */

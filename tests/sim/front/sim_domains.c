@@ -12,7 +12,8 @@
 #include "daemon/front/workers/places.h"
 #include "tests/sim/front/sim.h"
 
-#define PLACE_NS (5 * NS_PER_S) /* for jobs in flight to end, and buffers to go to the host */
+#define PLACE_NS (5 * NS_PER_S) /* for jobs in flight to end, and few buffers to go to the host */
+#define COPIES   32u            /* that the front asks for at a time */
 
 static void check_jobs(struct sim *s, const struct device *d)
 {
@@ -131,9 +132,38 @@ static uint64_t first_asked_ns(const struct front *f, const struct device *base)
     return asked_ns;
 }
 
+/* The time in which a worker that leaves makes all of its copies, as long as the front asks for the
+ * next one when one is there: eight seconds for a thousand of half a second at most. Until then
+ * nobody can have its place. */
+static uint64_t copies_ns(const struct sim *s, const struct device *d)
+{
+    uint64_t sum_ns = 0;
+    uint64_t longest_ns = 0;
+    uint32_t cursor = 0;
+    bool goes =
+        d->worker != 0 && d->state == DEVICE_RESTING && d->evacuation.state == EVACUATION_COPIES;
+    for (const struct buffer *b; goes && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        if (b->device == d->index && b->copy != COPY_NONE && buffer_state(b) == BUFFER_LIVE) {
+            uint64_t ns = worker_lends_ns(s, b->handle);
+            sum_ns += ns;
+            longest_ns = ns > longest_ns ? ns : longest_ns;
+        }
+    }
+    return sum_ns / COPIES + longest_ns;
+}
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+static uint64_t longest_copies_ns(const struct sim *s, const struct device *base)
+{
+    uint64_t ns = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        ns = later(ns, copies_ns(s, d));
+    }
+    return ns;
 }
 
 /* While a tenant waits for a place of the device, one changes hands in time, although all are
@@ -142,10 +172,12 @@ static void check_waits(struct sim *s, const struct device *base)
 {
     const struct front *f = s->f;
     uint64_t *excused_ns = &s->device[base->number].places_ns;
+    uint64_t *copies = &s->device[base->number].copies_ns; /* some may be freed meanwhile */
     bool excused = memory_failed() || !s->accepts || front_life_stops(f->life) ||
                    device_drains(base) || !device_serves(base) || base->places.kept ||
                    is_excused(s, base);
     uint64_t last_ns = later(later(s->stalled_ns, s->accepts_ns), first_asked_ns(f, base));
+    uint64_t copied_ns = longest_copies_ns(s, base);
     unsigned taken = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         excused = excused || is_excused(s, d);
@@ -154,8 +186,9 @@ static void check_waits(struct sim *s, const struct device *base)
     }
     excused = excused || taken < f->config.domains_max; /* it waits for memory, say */
     *excused_ns = excused ? s->now_ns : *excused_ns;
+    *copies = excused || copied_ns == 0 ? 0 : later(*copies, copied_ns);
     last_ns = later(last_ns, *excused_ns);
-    if (s->now_ns > ns_add(last_ns, f->config.domain_place_s * NS_PER_S + PLACE_NS)) {
+    if (s->now_ns > ns_add(last_ns, f->config.domain_place_s * NS_PER_S + PLACE_NS + *copies)) {
         sim_fail(s, "places: a tenant waits for a place of device %u, and none has come free",
                  base->index);
     }

@@ -469,6 +469,11 @@ static void on_lent(struct sim *s, const struct hap *h)
     (void)close(fd);
 }
 
+uint64_t worker_lends_ns(const struct sim *s, uint64_t id)
+{
+    return (1 + id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
+}
+
 static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_seal *m,
                       struct frame_fds *fds)
 {
@@ -486,7 +491,7 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     }
     fds->count = 0;
     if (m->lent != 0) {
-        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
+        uint64_t at_ns = s->now_ns + worker_lends_ns(s, m->id);
         client_wants(s, m->id);
         at_ns += lease_is_slow(s, x, m->id) ? (1 + m->id % 8) * NS_PER_S : 0;
         moves_begin(s, x, m->id, at_ns - s->now_ns);

@@ -248,11 +248,12 @@ static bool is_kept_out(const struct sim *s, const struct sim_job *j)
            (j->code == ERR_QUARANTINED && strikes_may_pause(s, j->client->tenant));
 }
 
-/* Its worker lied, or it was opened by its handle: then its maker may free it. */
+/* Its worker lied, or it was opened by its handle: then its maker may free it. The maker may itself
+ * have opened it so, and keeps nothing of a buffer without a name that it freed. */
 static bool is_vague(const struct sim_job *j)
 {
     const struct sim_buffer *b = j->step[0].to;
-    return b->lied || (b->publishes == 0 && b->maker != j->client);
+    return b->lied || (b->publishes == 0 && (b->maker != j->client || b->freed));
 }
 
 /* The last look at a buffer, when all was quiet: nothing else can be the cause of an error. */
