@@ -155,6 +155,7 @@ struct sim_job {
     unsigned external; /* its workers that were ended from outside while they had it */
     unsigned internal; /* by themselves */
     bool adopted;      /* a front ended while a worker had it */
+    bool forgotten;    /* it is sent again in a new session, which knows nothing of it */
     uint64_t life;     /* of its client */
     uint64_t r;
     uint64_t run_ns;     /* that it takes on the first device; 0: follows from `r` */
@@ -860,6 +861,7 @@ struct sim {
         uint64_t since_ns;
         uint64_t moved;        /* buffers that the front has moved */
         uint64_t job, job_era; /* the last one that was looked at, and of which front it is */
+        uint64_t looked_ns;    /* when */
     } still;                   /* rules/sim_moves.c's */
     uint64_t idle_ns;          /* since when all is idle, at the end; 0: it is not */
     bool settled;              /* all is over */

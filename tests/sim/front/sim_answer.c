@@ -53,6 +53,25 @@ static void other_front(struct sim_client *c, bool known)
     c->buffers = known ? c->buffers : 0;
 }
 
+/* May a front have ended a session that it knew? As clients conclude it. Its jobs in flight ran on,
+ * and buffers that it had published are there, so a job that is sent again runs again. */
+static bool may_be_over(const struct sim *s, const struct sim_client *c,
+                        const struct msg_welcome *m)
+{
+    return m->up_ns >= m->linger_ns || s->now_ns >= c->left_ns + m->linger_ns;
+}
+
+static void forget_jobs(const struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        struct sim_job *j = c->open[i]->job;
+        if (j != NULL) {
+            j->forgotten = true;
+            model_doubt(j);
+        }
+    }
+}
+
 /* The socket decides, or the token, or a section, or the uid. */
 static void check_tenant(struct sim *s, const struct sim_client *c, struct bytes name)
 {
@@ -93,6 +112,9 @@ static void take_welcome(struct sim *s, struct sim_request *q, struct bytes mess
     } else {
         rules_resumed(s, c, m.resumed != 0);
         other_front(c, m.resumed != 0);
+        if (m.resumed == 0 && may_be_over(s, c, &m)) {
+            forget_jobs(c);
+        }
         go_on(s, c);
     }
 }

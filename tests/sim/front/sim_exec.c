@@ -261,7 +261,8 @@ static void check_alone(struct sim *s, struct sim_worker *x, const struct sim_wo
     }
 }
 
-/* A job that wrote outside itself is sent once. */
+/* A job that wrote outside itself is sent once, unless its session has ended since: its client
+ * hears so, and sends it again all the same. */
 static void check_once(struct sim *s, struct sim_worker_job *j)
 {
     struct sim_job *k = j->job;
@@ -269,7 +270,7 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
         return;
     }
     j->attempt = k->external + k->internal;
-    bool excused = k->lied || s->killed_session || (s->era > 1 && memory_failed());
+    bool excused = k->lied || k->forgotten || s->killed_session || (s->era > 1 && memory_failed());
     if (k->begun == 0 || !k->writes) {
         return;
     }

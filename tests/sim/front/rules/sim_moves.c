@@ -300,6 +300,43 @@ static struct device *left_by(const struct sim *s, const struct job *j)
     return leaves ? home : NULL;
 }
 
+static bool names(const struct sim_job *k, const struct job *j)
+{
+    bool any = false;
+    for (unsigned i = 0; i < k->steps * j->work.use_count && !any; i++) {
+        const struct sim_step *t = &k->step[i % k->steps];
+        uint64_t handle = j->work.uses[i / k->steps].buffer->handle;
+        any = (t->to != NULL && t->to->handle == handle) ||
+              (t->from != NULL && t->from->handle == handle);
+    }
+    return any;
+}
+
+/* Did the other job, which has ended and is of no session any more, name a buffer of the job? */
+static bool shared(const struct sim *s, const struct job *other, const struct job *j)
+{
+    bool any = false;
+    for (unsigned i = s->jobs; i > 0 && !any; i--) {
+        const struct sim_job *k = s->job[i - 1];
+        any = k->request->seq == other->seq && k->client->session == other->session_id &&
+              k->life == k->client->lives && names(k, j);
+    }
+    return any;
+}
+
+/* Was another job of its buffers before it, which goes to the same device, when it came? The place
+ * of a new job is that of the last in the line, and remains, though that one ends in the same turn:
+ * one whose inputs are undefined does. */
+static bool followed(const struct sim *s, const struct job *j)
+{
+    bool any = false;
+    for (const struct job *k = s->f->jobs; k != NULL && !any; k = k->hh.next) {
+        any = k->id < j->id && job_ended(k) && k->ended_ns >= s->still.looked_ns &&
+              k->device == j->device && shared(s, k, j);
+    }
+    return any;
+}
+
 /* Has a worker of the device, as the workers know, something to do? */
 static bool works(struct sim *s, const struct device *base)
 {
@@ -320,7 +357,7 @@ static bool has_jobs(const struct sim *s, const struct device *base)
 }
 
 /* Buffers leave a device only for a job that would wait there: for an idle one, or one of two that
- * work. */
+ * work. A job behind another one goes where that goes. */
 static void check_leaving(struct sim *s, const struct job *j)
 {
     struct device *home = left_by(s, j);
@@ -334,6 +371,9 @@ static void check_leaving(struct sim *s, const struct job *j)
     if (!j->strays) {
         sim_fail(s, "moves: job %" PRIu64 " left its buffers, and would not come back to them",
                  j->id);
+    }
+    if (followed(s, j)) {
+        return;
     }
     if (!works(s, from) && !has_jobs(s, from)) {
         sim_fail(s, "moves: job %" PRIu64 " leaves device %u, which has nothing to do", j->id,
@@ -358,6 +398,7 @@ static void check_new(struct sim *s)
             check_leaving(s, j);
         }
     }
+    s->still.looked_ns = s->now_ns;
 }
 
 void moves_check(struct sim *s)
