@@ -188,7 +188,7 @@ static bool restore_waits(const struct device *d)
 static void restore_more(struct front *f, struct device *d)
 {
     /* it is to end, and the host has the content */
-    bool rests = d->state == DEVICE_RESTING || device_yields(d);
+    bool rests = d->state == DEVICE_RESTING || device_yields(d) || d->killed_ns != 0;
     while (d->restores < RESTORES_MAX && d->link != NULL && !rests && !restore_waits(d)) {
         struct buffer *b = d->restoring;
         restore_forget(d, b);

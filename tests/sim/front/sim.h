@@ -213,6 +213,7 @@ enum sim_client_state { CLIENT_AWAY, CLIENT_GREETS, CLIENT_ON, CLIENT_GONE };
 #define SIM_TWINS       2000u /* tenants with sockets of their own, of which there are two */
 #define SIM_FARS        (SIM_TWINS + 2u) /* tenants by token, of which there are SIM_FAR_TENANTS */
 #define SIM_FAR_TENANTS 2u
+#define SIM_OPEN        8192u /* of a client: unanswered requests; another front may bring some back */
 #define SIM_TOKENS      64u /* of a tenant by token, in a world */
 #define SIM_TOKEN       32u /* bytes of one */
 
@@ -233,9 +234,9 @@ struct sim_client {
     uint64_t left_ns, left_era; /* when its connection broke */
     uint64_t arrives_ns;        /* its last message, unless it overtakes */
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
-    uint64_t session;               /* its number in the front */
-    uint64_t next;                  /* number of its next request */
-    struct sim_request *open[4096]; /* unanswered, by number */
+    uint64_t session;                   /* its number in the front */
+    uint64_t next;                      /* number of its next request */
+    struct sim_request *open[SIM_OPEN]; /* unanswered, by number */
     unsigned open_count;
     uint64_t events; /* number of the last EVENTS */
     bool waits;
@@ -757,6 +758,7 @@ struct sim {
     uint64_t adopt_until_ns;
     uint64_t stalled_ns;      /* end of the last time that the front stood still, */
     uint64_t stall_ns;        /* and how long it did */
+    uint64_t missed_ns;       /* of that, since its timer should have fired: it knows of no more */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     uint64_t launchers;       /* that have ended */

@@ -787,6 +787,8 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_STALL: /* what should have happened meanwhile comes late */
         s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->missed_ns = front_due_ns(s) - s->now_ns;
+        s->missed_ns = s->missed_ns < s->stall_ns ? s->stall_ns - s->missed_ns : 0;
         s->now_ns += s->stall_ns;
         s->stalled_ns = s->now_ns;
         if (e->r % 10 < 3) { /* as the whole machine does */

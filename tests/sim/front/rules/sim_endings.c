@@ -19,12 +19,12 @@ static uint64_t limit_of(const struct sim *s, const struct sim_job *k)
     return k != NULL && k->limit_ns != 0 && k->limit_ns < ns ? k->limit_ns : ns;
 }
 
-/* How long it is since then, without the time for which the front stood still. */
+/* How long it is since then, without the time for which the front stood still, as it knows. */
 static uint64_t passed_ns(const struct sim *s, uint64_t since_ns)
 {
     bool stood = s->stall_ns > LONG_NS && since_ns < s->stalled_ns;
     uint64_t ns = s->now_ns - since_ns + (stood ? SLACK_NS : 0); /* it may count it in part */
-    return !stood ? ns : ns > s->stall_ns ? ns - s->stall_ns : 0;
+    return !stood ? ns : ns > s->missed_ns ? ns - s->missed_ns : 0;
 }
 
 /* A job that runs has its limit; one that has not begun as far as the front knows has the time of

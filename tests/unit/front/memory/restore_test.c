@@ -304,6 +304,27 @@ START_TEST(a_worker_that_is_being_ended_is_not_ready)
 }
 END_TEST
 
+/* Nor is it asked again for what it refused. */
+START_TEST(a_worker_that_is_being_ended_is_asked_for_nothing)
+{
+    begin();
+    struct buffer *b = sealed(0);
+    next_worker();
+    refuse(b->handle, ERR_NOMEM);
+    ck_assert_uint_eq(asked_count, 1);
+    k->device[0].killed_ns = 1;
+    fake_pass(100 * NS_PER_MS);
+    buffer_restore_watch(&k->f);
+    ck_assert_uint_eq(asked_count, 1);
+    k->device[0].killed_ns = 0;
+    next_worker();
+    ck_assert_uint_eq(asked_count, 2); /* the next worker is */
+    answer(b->handle);
+    ck_assert_int_eq(buffer_state(b), BUFFER_LIVE);
+    fake_destroy(k);
+}
+END_TEST
+
 static struct job *reader(struct buffer *b)
 {
     struct job *j = fake_job(k, 0);
@@ -418,6 +439,7 @@ int main(void)
     tcase_add_loop_test(tc, only_jobs_that_use_a_refused_one_wait, 0, 3);
     tcase_add_test(tc, one_that_the_worker_has_no_more_is_lost);
     tcase_add_test(tc, a_worker_that_is_being_ended_is_not_ready);
+    tcase_add_test(tc, a_worker_that_is_being_ended_is_asked_for_nothing);
     tcase_add_loop_test(tc, one_that_was_freed_comes_back_for_its_job, 0, 3);
     tcase_add_loop_test(tc, one_that_was_freed_is_lost_for_its_job, 0, 2);
     tcase_add_test(tc, one_that_was_freed_is_found_by_nobody);
