@@ -49,16 +49,15 @@ play() {
 
 # find_rule NAME: as play, but the seeds that found this mutant before are played first, if they are among the seeds.
 find_rule() {
-    local seed broken= step=${seeds##*/}
+    local seed broken="" step=${seeds##*/}
     [ "$step" = "$seeds" ] && step=1
     local range=${seeds%%/*}
     local low=${range%-*} high=${range#*-}
-    for seed in $(sed -n "s/^$sim $1 //p" "$hints" | sort -nu); do
+    while [ -z "$broken" ] && read -r seed; do
         if [ "$seed" -ge "$low" ] && [ "$seed" -le "$high" ] && [ $(((seed - low) % step)) -eq 0 ]; then
             broken=$(play "$seed-$seed")
-            [ -z "$broken" ] || break
         fi
-    done
+    done < <(sed -n "s/^$sim $1 //p" "$hints" | sort -nu)
     [ -n "$broken" ] || broken=$(play "$seeds")
     if [ -n "$broken" ]; then
         seed=${broken#seed }

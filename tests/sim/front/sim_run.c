@@ -92,20 +92,26 @@ static bool all_gone(const struct sim *s)
 }
 
 /* A buffer that was freed on its way to a worker is freed there when it has arrived. */
-static bool front_empty(const struct sim *s)
+static bool workers_settled(const struct front *f)
 {
-    const struct front *f = s->f;
-    bool workers = true;
-    for (unsigned i = 0; f != NULL && i < f->device_count; i++) {
-        workers = workers && (device_serves(f->device[i]) || device_absent(f->device[i]) ||
+    bool settled = true;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        settled = settled && (device_serves(f->device[i]) || device_absent(f->device[i]) ||
                               f->device[i]->state == DEVICE_STUCK);
     }
     const struct device *d;
-    for (unsigned at = 0; f != NULL && (d = front_next_device(f, &at)) != NULL;) {
-        workers = workers && !(device_serves(d) && arrivals_any(d));
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        settled = settled && !(device_serves(d) && arrivals_any(d));
     }
-    return f != NULL && s->accepts && workers && f->session_count == 0 && f->job_count == 0 &&
-           f->buffers.live == 0 && f->arenas.live == 0 && f->modules.live == f->builtin_count;
+    return settled;
+}
+
+static bool front_empty(const struct sim *s)
+{
+    const struct front *f = s->f;
+    return f != NULL && s->accepts && workers_settled(f) && f->session_count == 0 &&
+           f->job_count == 0 && f->buffers.live == 0 && f->arenas.live == 0 &&
+           f->modules.live == f->builtin_count;
 }
 
 static void name_open(struct sim *s, const struct sim_client *c)

@@ -293,6 +293,13 @@ static bool worker_gone(struct sim *s, uint64_t id)
     return true;
 }
 
+/* The host has its content, and the launcher keeps it for the next front. */
+static bool lives_in_host(const struct sim *s, const struct sim_buffer *b)
+{
+    bool session_ended = b->known_lost; /* its buffers went with it */
+    return b->moved_era != 0 && !session_ended && (b->alone_era == 0 || b->alone_era == s->era);
+}
+
 void rules_lost(struct sim *s, const struct sim_buffer *b)
 {
     bool excuse = memory_failed() || b->lied || s->gave_up || s->broke_restore || b->vague;
@@ -307,8 +314,7 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     if (b->sealed && b->sealed_era == s->era && b->era == s->era) {
         sim_fail(s, "lost: the sealed buffer %#" PRIx64 " is lost", b->handle);
     }
-    bool session_ended = b->known_lost; /* its buffers went with it */
-    if (b->moved_era != 0 && !session_ended && (b->alone_era == 0 || b->alone_era == s->era)) {
+    if (lives_in_host(s, b)) {
         sim_fail(s, "lost: buffer %#" PRIx64 " is lost, and went to the host before", b->handle);
     }
 }
