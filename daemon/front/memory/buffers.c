@@ -15,6 +15,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
 
 #define RESTORE_PAUSE_NS (100 * NS_PER_MS)
@@ -385,6 +386,19 @@ void buffer_settle(struct front *f, struct buffer *b)
     }
 }
 
+/* The last job that wrote it has ended, and its worker leaves or has left: only the seal wants the
+ * next one. */
+static void want_worker(struct front *f, struct buffer *b)
+{
+    struct device *d = f->device[b->device];
+    struct err e = ERR_INIT;
+    bool rests = d->state == DEVICE_RESTING || device_yields(d);
+    if (rests && b->move == MOVE_NONE && domain_want(f, d, &e) != 0) {
+        b->seal_wanted = b->sealed = false;
+        answer_failure(f, b, &e);
+    }
+}
+
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
     bool still = b->copy == COPY_NONE && b->move == MOVE_NONE;
@@ -403,6 +417,14 @@ void buffer_seal_next(struct front *f, struct buffer *b)
                   buffer_title(b, title));
     b->sealed = false;
     answer_failure(f, b, &e);
+}
+
+void buffer_seal_left(struct front *f, struct buffer *b)
+{
+    if (b->seal_wanted && b->writers == 0) {
+        want_worker(f, b);
+    }
+    buffer_seal_next(f, b);
 }
 
 void buffer_module_settled(struct front *f, struct module *m)

@@ -21,6 +21,8 @@ void buffer_module_settled(struct front *f, struct module *m);
 void buffer_unexport(struct front *f, struct buffer *b);
 /* A job released a buffer that waits to be sealed: the copy starts after the last writer. */
 void buffer_seal_next(struct front *f, struct buffer *b);
+/* The same when a job that used it has ended, which may have been all that wanted its worker. */
+void buffer_seal_left(struct front *f, struct buffer *b);
 /* The device will not open: requests that wait for its buffers fail, and buffers that wait to be
  * restored are lost. */
 void buffer_device_given_up(struct front *f, struct device *d);

@@ -84,7 +84,8 @@ static void drop_copy(struct front *f, struct buffer *b)
 
 int move_need(struct front *f, struct buffer *b, struct device *to, struct err *e)
 {
-    bool there = buffer_restorable(b) && b->pending == NULL;
+    /* a seal that is wanted waits for the jobs that wait for the move */
+    bool there = buffer_restorable(b) && (b->pending == NULL || b->seal_wanted);
     bool pauses = turn_now(f) < b->move_retry_ns;
     if (b->move != MOVE_NONE || pauses || !may_go(f, b, to) || flies(f, b)) {
         return 0;

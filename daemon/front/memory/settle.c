@@ -41,7 +41,7 @@ void memory_job_left(struct front *f, struct job *j)
 {
     offer_next(f, j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        buffer_seal_next(f, j->work.uses[i].buffer);
+        buffer_seal_left(f, j->work.uses[i].buffer);
     }
     for (unsigned i = 0; i < j->work.module_count; i++) {
         building_settle(f, j->work.modules[i]);

@@ -167,7 +167,8 @@ static bool flies(const struct buffer *b)
 
 static bool is_still(const struct buffer *b)
 {
-    bool asked = b->pending != NULL || b->sealing || b->move != MOVE_NONE;
+    bool pending = b->pending != NULL && !b->seal_wanted; /* such a seal waits for the jobs */
+    bool asked = pending || b->sealing || b->move != MOVE_NONE;
     return !asked && (b->flags & BUFFER_FLAG_VARIABLE) == 0 && !flies(b) &&
            (b->copy == COPY_NONE || b->copy == COPY_KEPT);
 }

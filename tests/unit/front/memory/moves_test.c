@@ -6,6 +6,7 @@
 #include "common/memfd.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/moves.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/arrivals.h"
@@ -394,6 +395,30 @@ START_TEST(from_a_device_without_worker_it_moves)
 }
 END_TEST
 
+/* Its worker ended as idle while a seal waited for the job, which waits for the move. */
+START_TEST(a_wanted_seal_does_not_keep_it_from_moving)
+{
+    begin();
+    static struct op seal;
+    evacuate_begin(&k->f, &k->device[1]);
+    answer(1, far->handle, 0);
+    fake_lose(k, 1, true);
+    buffer_device_lost(&k->f, &k->device[1]);
+    k->device[1].state = DEVICE_RESTING;
+    ck_assert_int_eq(buffer_state(far), BUFFER_RESTORING);
+    far->pending = &seal;
+    far->sealed = far->seal_wanted = true;
+    struct job *j = reader(0, false, true);
+    ck_assert_uint_eq(carried[0], 1);
+    far->pending = NULL; /* the seal is not what is tested */
+    far->sealed = far->seal_wanted = false;
+    answer(0, far->handle, 0);
+    is_on(far, 0);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Nothing of the buffer keeps the worker that has it. */
 static bool may_leave(void)
 {
@@ -614,6 +639,7 @@ int main(void)
     tcase_add_test(tc, other_workers_say_nothing_of_it);
     tcase_add_loop_test(tc, none_moves_from_or_to_one_that_leaves, 0, 2 * LEAVINGS);
     tcase_add_test(tc, from_a_device_without_worker_it_moves);
+    tcase_add_test(tc, a_wanted_seal_does_not_keep_it_from_moving);
     tcase_add_test(tc, workers_stay_while_it_moves);
     tcase_add_test(tc, without_room_it_does_not_arrive);
     tcase_add_test(tc, a_cancelled_job_leaves_it_on_its_way);
