@@ -31,7 +31,7 @@ void survey_make(struct front *f, struct survey *ret_survey)
     memset(ret_survey, 0, sizeof *ret_survey);
     for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(&ret_survey->any, b->device);
-        if (b->pending != NULL) { /* also a seal whose writers have yet to end, perhaps elsewhere */
+        if (b->pending != NULL && (!b->seal_wanted || b->writers == 0)) { /* jobs are counted */
             device_set_put(&ret_survey->asked, b->device);
         }
         (void)evacuate_count(b, &ret_survey->load[b->device]);

@@ -874,60 +874,7 @@ START_TEST(all_that_wait_leave_units_for_a_try)
 }
 END_TEST
 
-/* The requests behind a missing one have their turn when it comes, in as many turns of the loop as
- * they need, and in their order. */
-START_TEST(what_came_too_early_takes_several_turns)
-{
-    enum { EARLY = 100, UNITS = 10 };
-    setup();
-    for (uint64_t seq = EARLY; seq > 1; seq--) {
-        ask(MSG_KIND_BUFFER_INFO, seq, 0, 0);
-    }
-    ck_assert_uint_eq(s->early.count, EARLY - 1);
-    turn_allow(&k->f, UNITS);
-    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
-    ck_assert_uint_ge(s->order.expect, 3);
-    ck_assert_uint_le(s->order.expect, UNITS + 2);
-    uint64_t next = s->order.expect;
-    ask(MSG_KIND_BUFFER_INFO, next, 0, 0); /* sent again: it stays one request, in its place */
-    ck_assert_uint_eq(s->order.expect, next);
-    for (unsigned turns = 0; s->early.count > 0; turns++) {
-        ck_assert_uint_lt(turns, EARLY);
-        turn_allow(&k->f, UNITS);
-        uint64_t before = s->order.expect;
-        intake_go_on(&k->f);
-        ck_assert_uint_gt(s->order.expect, before);
-        ck_assert_uint_le(s->order.expect, before + UNITS + 1);
-    }
-    ck_assert_uint_eq(s->order.expect, EARLY + 1);
-    ck_assert_uint_eq(replies, EARLY);
-    ck_assert_uint_eq(drops, 1);
-    ck_assert_ptr_null(k->f.early_due);
-    k->f.work.budget = 0;
-    teardown();
-}
-END_TEST
-
-/* A session may end before that. */
-START_TEST(what_came_too_early_goes_with_its_session)
-{
-    setup();
-    for (uint64_t seq = 10; seq > 1; seq--) {
-        ask(MSG_KIND_BUFFER_INFO, seq, 0, 0);
-    }
-    turn_allow(&k->f, 1);
-    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
-    ck_assert_ptr_eq(k->f.early_due, s);
-    k->f.work.budget = 0;
-    session_end(&k->f, s);
-    ck_assert_ptr_null(k->f.early_due);
-    intake_go_on(&k->f);
-    fake_destroy(k);
-}
-END_TEST
-
-SUITE_MAIN("admitted", what_came_too_early_takes_several_turns,
-           what_came_too_early_goes_with_its_session, the_id_of_an_admitted_job_is_used_up,
+SUITE_MAIN("admitted", the_id_of_an_admitted_job_is_used_up,
            who_fits_beside_those_that_wait_is_taken, who_waits_for_bytes_holds_up_nothing_small,
            all_that_wait_are_tried, who_waits_for_bytes_stays_first,
            who_waits_for_its_own_holds_up_nobody, who_waits_for_room_is_first,
