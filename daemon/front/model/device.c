@@ -223,7 +223,7 @@ uint64_t device_whole(const struct device *d)
 uint64_t device_extent(const struct device *d)
 {
     const struct device *base = d->base != NULL ? d->base : d;
-    return base->memory > 0 ? device_whole(d) : UINT64_MAX;
+    return device_pool_limit(base) > 0 ? device_whole(d) : UINT64_MAX;
 }
 
 uint64_t device_stay(uint64_t limit, uint64_t percent)

@@ -218,6 +218,7 @@ START_TEST(a_raised_job_may_go_at_once)
     queue_offer(&m->f, &flies);
     shares_drop(&m->f, &flies);
     flies.state = JOB_DISPATCHED;
+    flies.dispatched_ns = turn_now(&m->f);
     shares_taken(&m->f, &flies);
     job_join_device(&flies);
     queue_offer(&m->f, &held);
