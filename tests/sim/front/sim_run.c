@@ -10,7 +10,6 @@
 #include "daemon/front/sched/history.h"
 #include "daemon/front/workers/arrivals.h"
 #include "tests/sim/front/rules/sim_access.h"
-#include "tests/sim/front/rules/sim_copies.h"
 #include "tests/sim/front/rules/sim_energy.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -295,7 +294,6 @@ void sim_clear(int pid)
         (void)unlink(path);
     }
     record_clear(folder);
-    accounts_copy_clear(folder);
     (void)rmdir(folder);
 }
 

@@ -9,7 +9,6 @@
 
 #include "daemon/front/tenants/accounts.h"
 #include "tests/sim/front/rules/sim_access.h"
-#include "tests/sim/front/rules/sim_copies.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/sim.h"
@@ -86,10 +85,8 @@ static void path_of(const struct sim *s, const char *name, char out[SIM_FOLDER +
 void accounts_follow(struct sim *s)
 {
     struct err e = ERR_INIT;
-    char state[SIM_FOLDER + 16];
     world = s;
-    bool copies = accounts_copy_follow(s, state, sizeof state);
-    if (accounts_create(s->dir, copies ? state : NULL, &s->f->accounts, &e) != 0) {
+    if (accounts_create(s->dir, NULL, &s->f->accounts, &e) != 0) {
         sim_fail(s, "accounts: %s", e.text);
     }
     s->charged.job_ended = s->f->hooks.job_ended;
@@ -172,7 +169,6 @@ void accounts_check(struct sim *s)
     }
     check(s, "device time", device_ns, s->charged.device_ns + unfinished_ns(s->f));
     check(s, "ends", ends, s->charged.ends);
-    accounts_copy_check(s);
 }
 
 void accounts_finish(struct sim *s)

@@ -14,7 +14,6 @@
 #define ROUND_NS (5 * NS_PER_MS) /* turns of the loop */
 #define ROUND_UJ 2000.0          /* the driver counts whole millijoules */
 #define LATE_NS  (60 * NS_PER_S) /* a longer interval says nothing */
-#define OFF      1.08            /* what jobs cost is known a little off (sim_shares.c: lead) */
 
 struct energy_tenant {
     uint64_t key;
@@ -128,10 +127,10 @@ static void check(struct sim *s, const struct tenant *t, struct energy_tenant *e
         e->had_ns[i] = 0;
     }
     uint64_t uj = t->account->energy_uj;
-    if (uj > e->uj && (double)(uj - e->uj) > OFF * most) {
+    if (uj > e->uj && (double)(uj - e->uj) > most) {
         sim_fail(s,
                  "energy: tenant %s gets %.3f J, and had jobs in flight for %.3f J of an interval",
-                 t->name, (double)(uj - e->uj) / 1e6, OFF * most / 1e6);
+                 t->name, (double)(uj - e->uj) / 1e6, most / 1e6);
     }
     e->uj = uj;
 }
