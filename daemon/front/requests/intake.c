@@ -273,7 +273,7 @@ static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked.waits) {
         turn_count(f, session_skip(s, false) - 1);
-        if (s->early.first == NULL || early_find(s, s->order.expect) == NULL) {
+        if (early_find(s, s->order.expect) == NULL) {
             return;
         }
         if (!turn_has_room(f)) {
