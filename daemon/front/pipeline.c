@@ -163,12 +163,21 @@ static bool on_worker_opened(struct front *f, struct device *d)
     return quota_open(f, d);
 }
 
+static bool one_comes(const struct front *f)
+{
+    bool comes = false;
+    for (unsigned i = 0; i < f->device_count && !comes; i++) {
+        comes = device_coming(f->device[i]);
+    }
+    return comes;
+}
+
 /* Drained devices must not fail a start: without them the daemon is up, though not ready, when no
- * other device is being opened. */
+ * other device may serve soon. */
 static bool is_up(const struct front *f)
 {
     bool rest = discover_serving(f) + draining_count(f) >= f->config.min_devices;
-    return diagnosis_serves(f) || (rest && !discover_opening(f));
+    return diagnosis_serves(f) || (rest && !one_comes(f));
 }
 
 static void on_device_changed(struct front *f, struct device *d)
