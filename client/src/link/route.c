@@ -2,6 +2,7 @@
 
 #include "client/src/link/lane.h"
 #include "client/src/link/send.h"
+#include "common/clock.h"
 
 /* Sends the request by the ring if possible, otherwise over the socket; false: it has to wait until
  * the daemon has admitted more requests. */
@@ -38,6 +39,7 @@ void session_send(struct gpud_client *c, struct request *r)
         session_send_now(c, r);
     } else if (t->unsent == NULL && !send_sequenced(c, r)) {
         t->unsent = r;
+        conn_timer_set(&c->conn, ns_add(clock_now_ns(), ROUTE_UNSENT_NS));
     }
 }
 

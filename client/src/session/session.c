@@ -6,6 +6,7 @@
 #include "client/src/base/state.h"
 #include "client/src/base/text.h"
 #include "client/src/link/lost.h"
+#include "client/src/link/route.h"
 #include "client/src/link/send.h"
 #include "client/src/objects/job.h"
 #include "client/src/session/notices.h"
@@ -17,8 +18,7 @@
 #include "common/clock.h"
 #include "common/utf8.h"
 
-#define ATTEMPT_NS       (5 * NS_PER_S)  /* from connecting to WELCOME */
-#define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
+#define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to WELCOME */
 #define OLD_TAKEN_MAX    16384 /* numbers from `resume` on that a daemon of minor 2 believes */
 #define OLD_AHEAD_MAX    8192  /* numbers that it may forget ahead of the lowest unanswered one */
 #define INFLIGHT_DEFAULT 64
@@ -238,7 +238,7 @@ static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
         bool fails = s->lost_ns != NS_NEVER && !s->opening; /* gpud_open has a limit of its own */
         b = fails ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     } else {
-        uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
+        uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, ROUTE_UNSENT_NS) : NS_NEVER;
         uint64_t again = s->state >= SESSION_RESTORE ? s->again_ns : NS_NEVER;
         a = s->attempt_ns < unsent ? s->attempt_ns : unsent;
         b = s->wait_ns < again ? s->wait_ns : again;

@@ -414,9 +414,11 @@ START_TEST(numbers_run_only_so_far_ahead_of_many_that_are_awaited)
     c.requests.next_seq = GAPS_MAX + FAR_MAX; /* as if others had been answered */
     ask(1);
     ck_assert_uint_eq(count, 1);
+    c.conn.timer_ns = NS_NEVER;
     ask(2);
     ck_assert_uint_eq(count, 1);
     ck_assert_ptr_eq(c.requests.unsent, &r[2]);
+    ck_assert_uint_le(c.conn.timer_ns, ns_add(clock_now_ns(), ROUTE_UNSENT_NS));
     requests_end(&c.requests, &many[GAPS_MAX / 2]); /* that many again, with r[1] */
     session_go_on(&c);
     ck_assert_uint_eq(count, 2);
