@@ -6,6 +6,7 @@
 
 #include "tests/storm/client.h"
 #include "tests/storm/storm.h"
+#include "tests/storm/witness.h"
 
 #define TICK        (20 * MS)
 #define FRONT_PAUSE (100 * MS) /* as systemd has it */
@@ -147,6 +148,10 @@ static void watch_calls(struct storm *s, uint64_t quiet_ns)
         s->places[i] = serial;
         ledger_break(s->l, BREACH_HANG, "client %u is in %s for %.1f s of quiet time", i, call,
                      (double)(quiet_ns - began_ns) / 1e9);
+        if (!s->witnessed) {
+            s->witnessed = true;
+            witness(&s->d);
+        }
     }
 }
 

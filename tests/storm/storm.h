@@ -90,6 +90,7 @@ struct storm {
     uint64_t recovery[VICTIM_COUNT][RECOVERIES_MAX]; /* ns */
     unsigned recoveries[VICTIM_COUNT];
     uint64_t places[CLIENTS]; /* the call of a client that was reported as hanging */
+    bool witnessed;           /* what gpuctl tells of the first hang is in the log */
 };
 
 /* ---- people.c: processes ------------------------------------------------------------------ */
