@@ -98,7 +98,8 @@ void ring_take(struct ring_consumer *c, uint32_t size, void *out);
 /* Returns the room of the records taken. true: the producer waits for room, ring its doorbell. */
 bool ring_release(struct ring_consumer *c);
 /* Announces a sleep until there is a record. false: there is one, or the producer broke the rules:
- * do not sleep. */
+ * do not sleep. The producer rings once for each sleep, which may be for a record that was taken
+ * before: after each ring a sleep is announced anew, whether there was a record or not. */
 bool ring_sleep(struct ring_consumer *c);
 void ring_wake(struct ring_consumer *c);
 /* Whether ring_next has a record or an error to return. Cheap: for polling. */

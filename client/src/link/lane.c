@@ -331,3 +331,11 @@ bool lane_take(struct gpud_client *c)
     } while (!ring_sleep(&l->in));
     return true;
 }
+
+void lane_woken(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    if (!lane_take(c) && l->state == LANE_UP && !ring_sleep(&l->in)) {
+        (void)lane_take(c);
+    }
+}

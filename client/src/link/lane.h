@@ -30,5 +30,8 @@ bool lane_send(struct gpud_client *c, struct request *r);
 void lane_claimed(struct gpud_client *c);
 /* Takes all answers in the ring; true: there was at least one. */
 bool lane_take(struct gpud_client *c);
+/* The same when the bell may have rung. It may have rung for answers that were taken before, and
+ * the daemon rings once for each sleep that the client announces, so this announces another. */
+void lane_woken(struct gpud_client *c);
 
 #endif

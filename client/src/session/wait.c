@@ -55,7 +55,7 @@ void client_process(struct gpud_client *c, bool socket)
         read_socket(c);
     }
     lane_claimed(c);
-    (void)lane_take(c);
+    lane_woken(c);
     session_go_on(c);
     conn_timer_set(&c->conn, session_tick(c, clock_now_ns()));
     client_arm(c);
