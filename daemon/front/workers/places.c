@@ -208,7 +208,8 @@ static struct device *longest(const struct front *f, const struct device *base,
 
 /* ---- a domain yields ------------------------------------------------------------------------- */
 
-static void yield_begin(struct device *d)
+/* The jobs of other workers may go that stood behind its jobs. */
+static void yield_begin(struct front *f, struct device *d)
 {
     log_debug("device %u: tenant %s yields its place to another one", device_shown(d),
               d->owner->name);
@@ -219,6 +220,7 @@ static void yield_begin(struct device *d)
                        "another tenant gets its place: it takes no new jobs, and its buffers go to "
                        "the host when those in flight have ended");
     }
+    f->hooks.kick(f);
 }
 
 /* It goes on, with what it was asked for meanwhile. */
@@ -367,7 +369,7 @@ static uint64_t make_way(struct front *f, struct device *base, unsigned lack, ui
         if (out == NULL || now < due_ns(f, out)) {
             return out != NULL && due_ns(f, out) < at_ns ? due_ns(f, out) : at_ns;
         }
-        yield_begin(out);
+        yield_begin(f, out);
         lack--;
     }
     return at_ns;

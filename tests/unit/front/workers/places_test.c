@@ -172,7 +172,8 @@ static void finish(void)
  * defence: `front/workers/places.c`: longest, yield_go_on; `front/model/device.c`: device_takes
  * also: `test_system_domains`: busy_tenants_take_turns_with_places; `front_sim`;
  *   `front_places_test`: places_go_in_the_order_of_asking, a_place_is_kept_for_a_while
- * mutants: place-yields, place-takes, place-again, place-flying, place-order, place-least */
+ * mutants: place-yields, place-takes, place-again, place-flying, place-order, place-least,
+ *   place-kick */
 START_TEST(the_longest_makes_room)
 {
     begin();
@@ -187,8 +188,10 @@ START_TEST(the_longest_makes_room)
     ck_assert_ptr_nonnull(strstr(c->reason, "the 2 places"));
     passes((PLACE_S - 2) * NS_PER_S);
     ck_assert(device_takes(a) && device_takes(b)); /* not before place_s */
+    k->kicked = false;
     passes(NS_PER_S);
     ck_assert(!device_takes(a) && device_takes(b));
+    ck_assert(k->kicked); /* jobs that stood behind those of a may go */
     ck_assert_str_eq(device_state_name(a), "yielding");
     passes(NS_PER_S);
     ck_assert_int_eq(a->state, DEVICE_READY); /* its job in flight ends first */
