@@ -174,7 +174,7 @@ static void check_waits(struct sim *s, const struct device *base)
     uint64_t *excused_ns = &s->device[base->number].places_ns;
     uint64_t *copies = &s->device[base->number].copies_ns; /* some may be freed meanwhile */
     bool excused = memory_failed() || !s->accepts || front_life_stops(f->life) ||
-                   device_drains(base) || !device_serves(base) || base->places.kept ||
+                   device_drains(base) || !device_serves(base) || places_kept(f, base) ||
                    is_excused(s, base);
     uint64_t last_ns = later(later(s->stalled_ns, s->accepts_ns), first_asked_ns(f, base));
     uint64_t copied_ns = longest_copies_ns(s, base);

@@ -374,13 +374,14 @@ END_TEST
 /* FAULT other: tenants have buffers that cannot go to the host, and so keep their workers' places
  * required: other tenants make room before them; where none can, a newcomer is refused with the
  *   reason and the time of the next try
- * defence: `front/workers/places.c`: can_leave, judge; `front/workers/evacuate.c`: evacuate_keeper
+ * defence: `front/workers/places.c`: can_leave, places_kept; `front/workers/evacuate.c`:
+ *   evacuate_keeper
  * also: `test_system_domains`: an_idle_worker_makes_room; `front_places_test`:
  *   idle_ones_end_as_copies_have_room, so_do_those_that_make_room
- * mutants: place-kept, place-movable, idle-copies, place-copies */
+ * mutants: place-kept, place-settings, place-movable, idle-copies, place-copies */
 START_TEST(what_cannot_leave_keeps_its_place)
 {
-    struct err e = ERR_INIT;
+    struct err err = ERR_INIT;
     struct device *none = NULL;
     begin();
     struct device *a = serving("a");
@@ -397,15 +398,20 @@ START_TEST(what_cannot_leave_keeps_its_place)
     ck_assert(device_takes(b));
     passes(NS_PER_S);
     ck_assert_ptr_nonnull(strstr(c->reason, "1 by exported buffers, 1 by variables of modules"));
-    ck_assert_int_eq(domain_obtain(&k->f, apart("e"), base, &none, &e), ERR_BUSY);
-    ck_assert_uint_eq(e.retry_after_ns, NS_PER_S);
+    ck_assert_int_eq(domain_obtain(&k->f, apart("e"), base, &none, &err), ERR_BUSY);
+    ck_assert_uint_eq(err.retry_after_ns, NS_PER_S);
     ck_assert_ptr_null(none);
     ck_assert_ptr_null(domain_of(apart("e"), base));
-    ck_assert_ptr_nonnull(strstr(e.text, "per_device_max"));
-    ck_assert_ptr_nonnull(strstr(e.text, "1 by exported buffers, 1 by variables of modules"));
+    ck_assert_ptr_nonnull(strstr(err.text, "per_device_max"));
+    ck_assert_ptr_nonnull(strstr(err.text, "1 by exported buffers, 1 by variables of modules"));
+    k->f.config.domains_max = 4; /* the last look was for two places */
+    struct device *e = asks("e");
+    ck_assert_ptr_nonnull(e);
+    k->f.config.domains_max = 2;
+    ck_assert_int_eq(domain_obtain(&k->f, apart("g"), base, &none, &err), ERR_BUSY);
     exported->flags = 0;
     fake_pass(NS_PER_S);
-    ck_assert_ptr_nonnull(asks("e"));
+    ck_assert_ptr_nonnull(asks("g"));
     buffer_drop(&k->f, exported);
     buffer_drop(&k->f, variable);
     finish();
