@@ -381,10 +381,12 @@ int draining_begin(struct front *f, uint64_t number, bool finish, const char *by
     return 0;
 }
 
-/* It starts again when its last worker has ended (resume). */
+/* It starts again when its last worker has ended. A device that was drained when this front began
+ * may have yet to rest: no worker of it was started (discover.c). */
 static void resume(struct front *f, struct device *d)
 {
-    if (d->state == DEVICE_RESTING && d->worker == 0 && !device_drains(d)) {
+    bool closed = d->state == DEVICE_RESTING || (d->state == DEVICE_STARTING && f->listed);
+    if (closed && d->worker == 0 && !device_drains(d)) {
         d->restart_ns = front_now(f);
         d->absences = d->failures = 0;
         device_set_state(d, DEVICE_WAITING, "it is opened again");

@@ -187,8 +187,8 @@ struct device {
     struct device_places { /* of a device; places.c's */
         uint64_t look_ns;  /* no look for a domain that leaves before that */
         uint64_t judge_ns; /* no look whether one can leave before that */
-        bool kept;         /* at the last look none could */
-        char why[192];     /* what kept them then */
+        unsigned keep;     /* workers that could not at the last look */
+        char why[192];     /* what kept these */
     } places;
     uint64_t used_ns;         /* of a domain: when something asked for it last */
     uint64_t spare_ns;        /* of a device: no spare worker of it starts before that */

@@ -215,17 +215,24 @@ static void go_on(struct front *f, struct device *base, uint64_t now)
     }
 }
 
+/* The one that wanted it may be gone. Others want it all the same only when those that give have
+ * answered, or were ended: each growth has its own deadline. */
+static bool is_growing(const struct device *base)
+{
+    return base->growth.wanter != NULL || base->growth.coming > 0;
+}
+
 void leases_watch(struct front *f, uint64_t now)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *base = f->device[i];
-        if (base->growth.wanter != NULL || base->growth.coming > 0) {
+        if (is_growing(base)) {
             go_on(f, base, now);
         }
         if (base->domains == NULL) {
             continue;
         }
-        if (base->growth.wanter == NULL) {
+        if (!is_growing(base)) {
             serve(f, base, now);
         }
         budget_settle(f, base);

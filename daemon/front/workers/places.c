@@ -208,7 +208,8 @@ static struct device *longest(const struct front *f, const struct device *base,
 
 /* ---- a domain yields ------------------------------------------------------------------------- */
 
-static void yield_begin(struct device *d)
+/* The jobs of other workers may go that stood behind its jobs. */
+static void yield_begin(struct front *f, struct device *d)
 {
     log_debug("device %u: tenant %s yields its place to another one", device_shown(d),
               d->owner->name);
@@ -219,6 +220,7 @@ static void yield_begin(struct device *d)
                        "another tenant gets its place: it takes no new jobs, and its buffers go to "
                        "the host when those in flight have ended");
     }
+    f->hooks.kick(f);
 }
 
 /* It goes on, with what it was asked for meanwhile. */
@@ -332,11 +334,14 @@ static void judge(const struct front *f, struct device *base, const struct surve
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         keep += d->state != DEVICE_RESTING && !can_leave(f, d, s);
     }
-    p->kept = keep >= f->config.domains_max;
-    p->why[0] = '\0';
-    if (p->kept) {
-        say_kept(f, base, s, p->why, sizeof p->why);
-    }
+    p->keep = keep;
+    say_kept(f, base, s, p->why, sizeof p->why);
+}
+
+/* Since the look the settings may have changed how many there are. */
+bool places_kept(const struct front *f, const struct device *base)
+{
+    return base->places.keep >= f->config.domains_max;
 }
 
 /* What a domain waited for may have been cancelled or freed. */
@@ -367,7 +372,7 @@ static uint64_t make_way(struct front *f, struct device *base, unsigned lack, ui
         if (out == NULL || now < due_ns(f, out)) {
             return out != NULL && due_ns(f, out) < at_ns ? due_ns(f, out) : at_ns;
         }
-        yield_begin(out);
+        yield_begin(f, out);
         lack--;
     }
     return at_ns;
@@ -375,7 +380,7 @@ static uint64_t make_way(struct front *f, struct device *base, unsigned lack, ui
 
 void place_say_waits(const struct front *f, struct device *d)
 {
-    const struct device_places *p = &d->base->places;
+    bool kept = places_kept(f, d->base);
     char text[sizeof d->reason];
     uint64_t most = f->config.domains_max;
     unsigned before = waiting_before(f, d);
@@ -383,7 +388,7 @@ void place_say_waits(const struct front *f, struct device *d)
                    "other tenants have the %" PRIu64 " place%s of the device ([domains] "
                    "per_device_max), %u tenant%s before it%s%s",
                    most, most == 1 ? "" : "s", before, before == 1 ? " waits" : "s wait",
-                   p->kept ? "; none can come free: " : "", p->kept ? p->why : "");
+                   kept ? "; none can come free: " : "", kept ? d->base->places.why : "");
     if (strcmp(d->reason, text) != 0) {
         device_set_state(d, DEVICE_RESTING, text);
     }
@@ -433,7 +438,7 @@ int place_check(struct front *f, const struct tenant *t, struct device *base, st
         judge(f, base, &s);
         p->judge_ns = ns_add(now, LOOK_NS);
     }
-    if (!p->kept) {
+    if (!places_kept(f, base)) {
         return 0;
     }
     int rc = err_set(e, ERR_BUSY,

@@ -44,6 +44,8 @@ unsigned places_used(const struct device *base);
 /* The idle domain that ends first, if one has to; NULL: none is idle, or none can go. */
 struct device *place_least_used(struct front *f, const struct device *base);
 
+/* Can no place of the device come free, as of the last look? */
+bool places_kept(const struct front *f, const struct device *base);
 /* Whether the tenant may ask for a place of the device. ERR_BUSY, with the time of the next try:
  * all are taken, and none can come free. */
 int place_check(struct front *f, const struct tenant *t, struct device *base, struct err *e);

@@ -91,6 +91,7 @@ struct sim_buffer {
     bool freed;                 /* its maker asked for that, or its session ended */
     bool vague;                 /* a job of unknown outcome wrote it: its content may be anything */
     unsigned publishes;         /* requests of its maker to publish it */
+    bool published;             /* one of them was answered well */
     bool read_only;             /* published for reading; the only one of them was answered */
     bool parts;                 /* some of its bytes were written without the others */
     bool lied;                  /* its worker lied: it may be lost, or refused, for no reason */

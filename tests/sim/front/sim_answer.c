@@ -385,6 +385,7 @@ static void take_change(struct sim *s, const struct sim_request *q)
         struct msg_buffer_publish asked;
         must_decode(s, &schema_msg_buffer_publish, bytes_of(q->data, q->size), &asked);
         b->read_only = asked.rights == ACCESS_IN;
+        b->published = true;
     }
 }
 

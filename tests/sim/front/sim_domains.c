@@ -106,11 +106,26 @@ static bool worker_hangs(const struct sim_worker *x)
     return x != NULL && (x->silent || x->cut || x->lied || x->killed);
 }
 
+/* A worker of another device has yet to take a buffer of it, and hangs. */
+static bool moves_in_vain(struct sim *s, const struct device *d)
+{
+    uint32_t cursor = 0;
+    bool vain = false;
+    bool some = s->f->moving > 0;
+    for (const struct buffer *b;
+         some && !vain && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        const struct device *to = b->move == MOVE_ARRIVES ? s->f->device[b->move_to] : NULL;
+        vain = to != NULL && b->device == d->index &&
+               worker_hangs(worker_of_device(s, worker_slot_of(s, to)));
+    }
+    return vain;
+}
+
 /* What may keep a place of the device longer. */
 static bool is_excused(struct sim *s, const struct device *d)
 {
     const struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
-    bool hangs = worker_hangs(x);
+    bool hangs = worker_hangs(x) || moves_in_vain(s, d);
     bool calm = d->state == DEVICE_READY || d->state == DEVICE_RESTING;
     bool leaves = d->worker != 0 && (d->state == DEVICE_RESTING || device_yields(d));
     bool slow = s->p.slow > 0 && leaves; /* its buffers may take seconds, or have no answer */
@@ -132,6 +147,12 @@ static uint64_t first_asked_ns(const struct front *f, const struct device *base)
     return asked_ns;
 }
 
+/* It has a worker, which ends when its copies are there. */
+static bool leaves(const struct device *d)
+{
+    return d->worker != 0 && d->state == DEVICE_RESTING;
+}
+
 /* The time in which a worker that leaves makes all of its copies, as long as the front asks for the
  * next one when one is there: eight seconds for a thousand of half a second at most. Until then
  * nobody can have its place. */
@@ -140,8 +161,7 @@ static uint64_t copies_ns(const struct sim *s, const struct device *d)
     uint64_t sum_ns = 0;
     uint64_t longest_ns = 0;
     uint32_t cursor = 0;
-    bool goes =
-        d->worker != 0 && d->state == DEVICE_RESTING && d->evacuation.state == EVACUATION_COPIES;
+    bool goes = leaves(d) && d->evacuation.state == EVACUATION_COPIES;
     for (const struct buffer *b; goes && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         if (b->device == d->index && b->copy != COPY_NONE && buffer_state(b) == BUFFER_LIVE) {
             uint64_t ns = worker_lends_ns(s, b->handle);
@@ -157,13 +177,17 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t longest_copies_ns(const struct sim *s, const struct device *base)
+/* Of the worker that takes longest; `before` as of the last look, when there were more buffers. 0:
+ * none leaves. */
+static uint64_t longest_copies_ns(const struct sim *s, const struct device *base, uint64_t before)
 {
-    uint64_t ns = 0;
+    uint64_t ns = before;
+    bool goes = false;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        goes = goes || leaves(d);
         ns = later(ns, copies_ns(s, d));
     }
-    return ns;
+    return goes ? ns : 0;
 }
 
 /* While a tenant waits for a place of the device, one changes hands in time, although all are
@@ -172,12 +196,11 @@ static void check_waits(struct sim *s, const struct device *base)
 {
     const struct front *f = s->f;
     uint64_t *excused_ns = &s->device[base->number].places_ns;
-    uint64_t *copies = &s->device[base->number].copies_ns; /* some may be freed meanwhile */
+    uint64_t *copies = &s->device[base->number].copies_ns;
     bool excused = memory_failed() || !s->accepts || front_life_stops(f->life) ||
-                   device_drains(base) || !device_serves(base) || base->places.kept ||
+                   device_drains(base) || !device_serves(base) || places_kept(f, base) ||
                    is_excused(s, base);
     uint64_t last_ns = later(later(s->stalled_ns, s->accepts_ns), first_asked_ns(f, base));
-    uint64_t copied_ns = longest_copies_ns(s, base);
     unsigned taken = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         excused = excused || is_excused(s, d);
@@ -186,7 +209,7 @@ static void check_waits(struct sim *s, const struct device *base)
     }
     excused = excused || taken < f->config.domains_max; /* it waits for memory, say */
     *excused_ns = excused ? s->now_ns : *excused_ns;
-    *copies = excused || copied_ns == 0 ? 0 : later(*copies, copied_ns);
+    *copies = excused ? 0 : longest_copies_ns(s, base, *copies);
     last_ns = later(last_ns, *excused_ns);
     if (s->now_ns > ns_add(last_ns, f->config.domain_place_s * NS_PER_S + PLACE_NS + *copies)) {
         sim_fail(s, "places: a tenant waits for a place of device %u, and none has come free",

@@ -189,14 +189,15 @@ void due_before(struct sim *s, const struct sim_request *q)
 }
 
 /* A job goes before others of its tenant that are due later. It is refused if they would miss their
- * deadlines for it. */
+ * deadlines for it. Of a job that goes before it only what the front expects may change, as it
+ * counts jobs by slots of time. */
 static void check_others(struct sim *s, const struct job *j)
 {
     for (unsigned i = 0; i < admitted.count; i++) {
         const struct job *k = job_find(s->f->jobs, admitted.id[i]);
-        bool beside = k != NULL && k->state == JOB_QUEUED && k->device == j->device &&
-                      job_rank_class(k) == job_rank_class(j);
-        if (beside && part_of(s, k) > LATEST) {
+        bool behind = k != NULL && k->state == JOB_QUEUED && k->device == j->device &&
+                      job_rank_class(k) == job_rank_class(j) && k->sched.rank > j->sched.rank;
+        if (behind && part_of(s, k) > LATEST) {
             sim_fail(s,
                      "due: job %" PRIu64 " is admitted, and for it job %" PRIu64
                      " misses its deadline, which was admitted before",

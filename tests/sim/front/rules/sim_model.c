@@ -253,7 +253,7 @@ static bool is_kept_out(const struct sim *s, const struct sim_job *j)
 static bool is_vague(const struct sim_job *j)
 {
     const struct sim_buffer *b = j->step[0].to;
-    return b->lied || (b->publishes == 0 && (b->maker != j->client || b->freed));
+    return b->lied || (!b->published && (b->maker != j->client || b->freed));
 }
 
 /* The last look at a buffer, when all was quiet: nothing else can be the cause of an error. */

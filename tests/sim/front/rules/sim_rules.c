@@ -186,7 +186,7 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
 /* No notice says that it is lost when its worker ends. */
 static bool outlives_worker(const struct sim_buffer *b)
 {
-    bool gone = b->known_lost || b->lied || (b->freed && b->publishes == 0);
+    bool gone = b->known_lost || b->lied || (b->freed && !b->published);
     return gone || b->sealed || b->sealing || b->worker == 0 || b->moved_era != 0 || b->copied;
 }
 

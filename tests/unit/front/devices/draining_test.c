@@ -439,6 +439,29 @@ START_TEST(one_that_ends_is_not_replaced)
 }
 END_TEST
 
+/* The front before this one drained it. No worker was started, and something keeps the device: it
+ * does not rest when it is resumed. */
+START_TEST(one_that_was_drained_before_is_opened)
+{
+    begin();
+    ends();
+    d->state = DEVICE_STARTING; /* as a front finds it */
+    b[0]->flags = BUFFER_FLAG_EXPORT;
+    b[0]->state = BUFFER_LIVE;
+    drain(false);
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    resume();
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    k->f.listed = true; /* else discover_start is to start it */
+    watch();
+    ck_assert_int_eq(d->state, DEVICE_WAITING);
+    worker_watch(&k->f, fake_now(), 0);
+    ck_assert_uint_eq(starts, 1);
+    ends();
+    finish();
+}
+END_TEST
+
 /* A buffer that found no memory is asked for again, but not from a worker that is to end. */
 START_TEST(nothing_is_restored_meanwhile)
 {
@@ -543,6 +566,7 @@ int main(void)
     tcase_add_loop_test(tcase, jobs_wait_or_run_first, 0, 2);
     tcase_add_loop_test(tcase, one_that_waits, 0, 2);
     tcase_add_test(tcase, one_that_ends_is_not_replaced);
+    tcase_add_test(tcase, one_that_was_drained_before_is_opened);
     tcase_add_test(tcase, nothing_is_restored_meanwhile);
     tcase_add_test(tcase, jobs_of_no_device_get_their_worker_back);
     tcase_add_loop_test(tcase, a_hold_outlasts_it, 0, 2);

@@ -293,6 +293,33 @@ START_TEST(a_recall_is_not_answered)
 }
 END_TEST
 
+/* The worker that wanted the memory is gone, and another one wants some: that does not put off the
+ * end of the one that gives nothing back. */
+START_TEST(a_recall_is_not_put_off)
+{
+    begin();
+    uint64_t had = base->pool_limit;
+    wants(a, b->grant / 2);
+    ck_assert_uint_gt(b->lease.taken, 0);
+    fake_pass(k->f.config.recall_ms * NS_PER_MS);
+    a->inflight = NULL;
+    a->inflight_count = 0;
+    a->lease.wanted = 0;
+    base->growth.wanter = NULL; /* as when its domain ends */
+    wants(base, 16 * MIB);
+    ck_assert_uint_eq(a->lease.taken, 0);
+    fake_pass(3 * NS_PER_S);
+    watch();
+    ck_assert_uint_eq(kills, 1);
+    b->link = NULL;
+    ck_assert(worker_ended(&k->f, b->worker, 9));
+    watch();
+    ck_assert_uint_ge(base->pool_limit, had + 16 * MIB);
+    base->inflight = NULL;
+    finish();
+}
+END_TEST
+
 /* The memory has come back with the end of the worker: its successor, which may be there before
  * anything looks, owes nothing, and is not ended for it. */
 START_TEST(a_successor_owes_nothing)
@@ -448,5 +475,5 @@ END_TEST
 
 SUITE_MAIN("leases", a_shared_worker_that_starts_has_the_rest, a_newcomer_waits_for_its_memory,
            a_lease_grows, the_record_has_what_a_worker_may_have, some_is_missing, all_is_missing,
-           it_is_denied, a_recall_is_not_answered, a_successor_owes_nothing,
-           they_are_served_in_turn, a_newcomer_gets_a_part)
+           it_is_denied, a_recall_is_not_answered, a_recall_is_not_put_off,
+           a_successor_owes_nothing, they_are_served_in_turn, a_newcomer_gets_a_part)

@@ -172,7 +172,8 @@ static void finish(void)
  * defence: `front/workers/places.c`: longest, yield_go_on; `front/model/device.c`: device_takes
  * also: `test_system_domains`: busy_tenants_take_turns_with_places; `front_sim`;
  *   `front_places_test`: places_go_in_the_order_of_asking, a_place_is_kept_for_a_while
- * mutants: place-yields, place-takes, place-again, place-flying, place-order, place-least */
+ * mutants: place-yields, place-takes, place-again, place-flying, place-order, place-least,
+ *   place-kick */
 START_TEST(the_longest_makes_room)
 {
     begin();
@@ -187,8 +188,10 @@ START_TEST(the_longest_makes_room)
     ck_assert_ptr_nonnull(strstr(c->reason, "the 2 places"));
     passes((PLACE_S - 2) * NS_PER_S);
     ck_assert(device_takes(a) && device_takes(b)); /* not before place_s */
+    k->kicked = false;
     passes(NS_PER_S);
     ck_assert(!device_takes(a) && device_takes(b));
+    ck_assert(k->kicked); /* jobs that stood behind those of a may go */
     ck_assert_str_eq(device_state_name(a), "yielding");
     passes(NS_PER_S);
     ck_assert_int_eq(a->state, DEVICE_READY); /* its job in flight ends first */
@@ -371,13 +374,14 @@ END_TEST
 /* FAULT other: tenants have buffers that cannot go to the host, and so keep their workers' places
  * required: other tenants make room before them; where none can, a newcomer is refused with the
  *   reason and the time of the next try
- * defence: `front/workers/places.c`: can_leave, judge; `front/workers/evacuate.c`: evacuate_keeper
+ * defence: `front/workers/places.c`: can_leave, places_kept; `front/workers/evacuate.c`:
+ *   evacuate_keeper
  * also: `test_system_domains`: an_idle_worker_makes_room; `front_places_test`:
  *   idle_ones_end_as_copies_have_room, so_do_those_that_make_room
- * mutants: place-kept, place-movable, idle-copies, place-copies */
+ * mutants: place-kept, place-settings, place-movable, idle-copies, place-copies */
 START_TEST(what_cannot_leave_keeps_its_place)
 {
-    struct err e = ERR_INIT;
+    struct err err = ERR_INIT;
     struct device *none = NULL;
     begin();
     struct device *a = serving("a");
@@ -394,15 +398,20 @@ START_TEST(what_cannot_leave_keeps_its_place)
     ck_assert(device_takes(b));
     passes(NS_PER_S);
     ck_assert_ptr_nonnull(strstr(c->reason, "1 by exported buffers, 1 by variables of modules"));
-    ck_assert_int_eq(domain_obtain(&k->f, apart("e"), base, &none, &e), ERR_BUSY);
-    ck_assert_uint_eq(e.retry_after_ns, NS_PER_S);
+    ck_assert_int_eq(domain_obtain(&k->f, apart("e"), base, &none, &err), ERR_BUSY);
+    ck_assert_uint_eq(err.retry_after_ns, NS_PER_S);
     ck_assert_ptr_null(none);
     ck_assert_ptr_null(domain_of(apart("e"), base));
-    ck_assert_ptr_nonnull(strstr(e.text, "per_device_max"));
-    ck_assert_ptr_nonnull(strstr(e.text, "1 by exported buffers, 1 by variables of modules"));
+    ck_assert_ptr_nonnull(strstr(err.text, "per_device_max"));
+    ck_assert_ptr_nonnull(strstr(err.text, "1 by exported buffers, 1 by variables of modules"));
+    k->f.config.domains_max = 3; /* the last look was for two places */
+    struct device *e = asks("e");
+    ck_assert_ptr_nonnull(e);
+    k->f.config.domains_max = 2;
+    ck_assert_int_eq(domain_obtain(&k->f, apart("g"), base, &none, &err), ERR_BUSY);
     exported->flags = 0;
     fake_pass(NS_PER_S);
-    ck_assert_ptr_nonnull(asks("e"));
+    ck_assert_ptr_nonnull(asks("g"));
     buffer_drop(&k->f, exported);
     buffer_drop(&k->f, variable);
     finish();
