@@ -116,6 +116,7 @@ static void check_kill(struct sim *s, const struct device *d, struct sim_worker 
 void endings_killed(struct sim *s, const struct device *d, struct sim_worker *x)
 {
     uint64_t id = 0;
+    int whole = 0; /* the text is that to its end */
     if (strstr(d->ending, "a job passed its time limit") == d->ending) {
         check_limit(s, x);
     } else if (strstr(d->ending, "memory back that was recalled") != NULL && !x->lease.owes &&
@@ -124,7 +125,8 @@ void endings_killed(struct sim *s, const struct device *d, struct sim_worker *x)
                  "lease: worker %" PRIu64 " is ended for memory that it does not give back, and "
                  "none was recalled from it",
                  x->id);
-    } else if (sscanf(d->ending, "job %" SCNu64 " was to be killed", &id) == 1) {
+    } else if (sscanf(d->ending, "job %" SCNu64 " was to be killed%n", &id, &whole) == 1 &&
+               whole > 0) {
         check_kill(s, d, x, id);
     }
 }
