@@ -251,6 +251,7 @@ struct device {
     pid_t pid;
     struct link *link;     /* NULL: the channel broke, or there is no worker */
     struct record *record; /* owned: buffers and jobs of the worker; shared with the launcher */
+    bool record_alone;     /* the launcher that had `record` has ended: the next worker shares it */
     uint64_t inventory;    /* nonce of the inventory that was asked for; ends it */
     uint64_t epoch;        /* grows with each worker */
     enum worker_progress progress;

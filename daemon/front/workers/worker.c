@@ -275,7 +275,10 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
         log_about(LOG_WORKER_NOT_STARTED, about_device(d), "device %u: worker does not start: %s",
                   device_shown(d), text);
         wait_then_restart(f, d, text);
-    } else if (attach(f, d, fd, &e) != 0) {
+        return true;
+    }
+    d->record_alone = false;
+    if (attach(f, d, fd, &e) != 0) {
         worker_end(f, d, NULL, e.text);
     }
     return true;
