@@ -124,15 +124,20 @@ static void note_moved(struct sim *s)
     }
 }
 
-bool moves_has(struct sim_worker *x, uint64_t id)
+bool moves_frees(const struct sim_worker *x, uint64_t id)
 {
-    bool freed = worker_buffer(x, id) == NULL;
+    bool freed = false;
     for (const struct sim_inbox *in = x->inbox; in != NULL && !freed; in = in->next) {
         struct msg_f_buffer_free m;
         freed = in->schema == &schema_msg_f_buffer_free &&
                 proto_decode(in->schema, bytes_of(in->data, in->size), &m, NULL) == 0 && m.id == id;
     }
-    return !freed;
+    return freed;
+}
+
+bool moves_has(struct sim_worker *x, uint64_t id)
+{
+    return worker_buffer(x, id) != NULL && !moves_frees(x, id);
 }
 
 /* ---- what clients hear ----------------------------------------------------------------------- */
