@@ -44,9 +44,32 @@ static bool waits_for_long(const struct sim *s, const struct sim_inbox *in)
     return in->schema == &schema_msg_f_job && passed_ns(s, in->sent_ns) >= 2 * limit_of(s, in->job);
 }
 
+/* A front that stands still for less than a second takes that for the time of its jobs. */
+void endings_sleep(struct sim *s)
+{
+    for (unsigned i = 0; i < s->workers && s->missed_ns <= STILL_NS; i++) {
+        for (const struct sim_worker_job *j = s->worker[i]->job; j != NULL; j = j->next) {
+            if (j->job != NULL && j->state == WJOB_RUNS) {
+                j->job->slept = true;
+            }
+        }
+    }
+}
+
+static void note_overslept(const struct sim *s, const struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->job != NULL && j->state == WJOB_RUNS &&
+            passed_ns(s, j->began_ns) >= limit_of(s, j->job)) {
+            j->job->overslept = j->job->slept;
+        }
+    }
+}
+
 static void check_limit(struct sim *s, const struct sim_worker *x)
 {
     bool found = x->lied || memory_failed();
+    note_overslept(s, x);
     for (const struct sim_worker_job *j = x->job; j != NULL && !found; j = j->next) {
         found = (j->state != WJOB_ENDED || !j->reported) && exceeds(s, j);
     }
