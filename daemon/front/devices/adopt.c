@@ -532,7 +532,7 @@ static struct job *job_from(struct front *f, struct device *d, const struct reco
 static bool admit(struct front *f, struct device *d, struct job *j, const struct record_view *view,
                   const struct msg_record_job *m, unsigned stream)
 {
-    bool admitted = j != NULL && hazard_enter(j, NULL) == 0;
+    bool admitted = j != NULL && !j->work.no_memory && hazard_enter(j, NULL) == 0;
     if (admitted && !job_put(&f->jobs, j)) {
         hazard_leave(&f->hazards, j);
         admitted = false;
@@ -546,7 +546,18 @@ static bool admit(struct front *f, struct device *d, struct job *j, const struct
     return admitted;
 }
 
-void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *inventory)
+/* A job that is not known. One that has ended is forgotten. The worker must not go on with one that
+ * runs: other jobs would use its buffers at the same time. */
+static int unknown_job(const struct msg_w_inventory_job *m, struct err *e)
+{
+    return m->finished != 0
+               ? 0
+               : err_set(e, ERR_NOMEM, "job %llu, which it runs, could not be taken over",
+                         (unsigned long long)m->job);
+}
+
+int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *inventory,
+              struct err *e)
 {
     struct msg_record_job m;
     struct record_view view;
@@ -555,7 +566,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
         command_forget_job(d, inventory->job);
     }
     if (entry != ENTRY_FRESH) {
-        return;
+        return entry == ENTRY_NONE ? unknown_job(inventory, e) : 0;
     }
     bool good = job_find(f->jobs, inventory->job) == NULL &&
                 proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) == 0;
@@ -566,12 +577,14 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     if (j != NULL && !view.ended) { /* else later jobs may have written there, and failed */
         take_uses(f, j, &m);
     }
-    if (admit(f, d, j, &view, &m, (unsigned)inventory->stream)) {
-        take_outputs(j, &m);
-        if (!view.staging_reused) {
-            take_staging(d, j, &m);
-        }
+    if (!admit(f, d, j, &view, &m, (unsigned)inventory->stream)) {
+        return unknown_job(inventory, e);
     }
+    take_outputs(j, &m);
+    if (!view.staging_reused) {
+        take_staging(d, j, &m);
+    }
+    return 0;
 }
 
 /* ---- jobs of workers that have ended ------------------------------------------------------- */

@@ -16,7 +16,9 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory);
  * ERR_PROTOCOL: the report contradicts the record. Takes the descriptor. */
 int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m, int fd,
                  struct err *e);
-void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *m);
+/* Any error: nothing says what this job uses, which runs on, so no other job may run beside it. */
+int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *m,
+              struct err *e);
 void adopt_end(struct front *f, struct device *d);
 /* The worker ends before it has reported everything: what it did not report is lost with it. */
 void adopt_lost(struct front *f, struct device *d, const char *why);

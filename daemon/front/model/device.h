@@ -251,11 +251,13 @@ struct device {
     pid_t pid;
     struct link *link;     /* NULL: the channel broke, or there is no worker */
     struct record *record; /* owned: buffers and jobs of the worker; shared with the launcher */
+    bool record_alone;     /* the launcher that had `record` has ended: the next worker shares it */
     uint64_t inventory;    /* nonce of the inventory that was asked for; ends it */
     uint64_t epoch;        /* grows with each worker */
     enum worker_progress progress;
     uint64_t started_ns;
-    uint64_t beat_ns;        /* last sign of life */
+    uint64_t heard_ns;       /* last sign of life */
+    uint64_t beat_ns;        /* the same, or when the front had last stood still */
     uint64_t patience_ns;    /* time until the next sign of life is overdue */
     struct beater *beater;   /* owned: the thread that gives them; NULL: not known */
     struct silence {         /* since the last sign of life, if it is overdue; silence.c's */

@@ -155,7 +155,8 @@ struct front_hooks {
                             const struct msg_w_inventory_buffer *m, int fd, struct err *e);
     void (*inventory_module)(struct front *f, struct device *d,
                              const struct msg_w_inventory_module *m);
-    void (*inventory_job)(struct front *f, struct device *d, const struct msg_w_inventory_job *m);
+    int (*inventory_job)(struct front *f, struct device *d, const struct msg_w_inventory_job *m,
+                         struct err *e);
     void (*inventory_end)(struct front *f, struct device *d);
 
     /* ---- clients and operators ---- */

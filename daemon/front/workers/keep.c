@@ -47,6 +47,16 @@ int keep_claim(struct front *f, uint64_t id)
     return fd;
 }
 
+static int hand(struct front *f, const struct buffer *b, struct err *e)
+{
+    const struct device *d = f->device[b->device];
+    if (d->record_alone) { /* the next front would not find the entry */
+        return err_set(e, ERR_WORKER_LOST, "its worker's launcher has ended");
+    }
+    return keep_room(f) > 0 ? f->io.keep(f->launcher, b->handle, d->recorded, b->host_fd, e)
+                            : err_set(e, ERR_LIMIT, "the launcher keeps no more copies");
+}
+
 void keep_copy(struct front *f, struct buffer *b)
 {
     const struct device *d = f->device[b->device];
@@ -56,9 +66,7 @@ void keep_copy(struct front *f, struct buffer *b)
     }
     int former = keep_claim(f, b->handle); /* another content: this one replaces it */
     descriptor_close(&former);
-    int rc = keep_room(f) > 0 ? f->io.keep(f->launcher, b->handle, d->recorded, b->host_fd, &e)
-                              : err_set(&e, ERR_LIMIT, "the launcher keeps no more copies");
-    if (rc == 0) {
+    if (hand(f, b, &e) == 0) {
         handed_is(f, b, true);
     } else {
         log_about(LOG_JOB_UNRECORDED, about_device(d),
@@ -91,6 +99,10 @@ void keep_orphaned(struct front *f)
         if (b->handed) {
             handed_is(f, b, false);
         }
+    }
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        d->record_alone = true;
     }
 }
 

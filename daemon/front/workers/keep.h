@@ -22,7 +22,7 @@ void keep_copy(struct front *f, struct buffer *b);
 /* The buffer needs its copy no more, or it is not true any more. The launcher has none: nothing
  * happens. */
 void keep_release(struct front *f, struct buffer *b);
-/* The launcher has ended, and all copies that it kept with it. */
+/* The launcher has ended, and all copies and records that it kept with it. */
 void keep_orphaned(struct front *f);
 
 /* ---- adoption ---------------------------------------------------------------------------- */

@@ -423,10 +423,7 @@ static int inventory_job(struct front *f, struct device *d, struct bytes bytes, 
 {
     struct msg_w_inventory_job m;
     int rc = proto_decode(&schema_msg_w_inventory_job, bytes, &m, e);
-    if (rc == 0) {
-        f->hooks.inventory_job(f, d, &m);
-    }
-    return rc;
+    return rc == 0 ? f->hooks.inventory_job(f, d, &m, e) : rc;
 }
 
 static int of_job(struct front *f, struct device *d, unsigned kind, struct bytes bytes,

@@ -138,6 +138,8 @@ struct sim_job {
     bool killed;          /* and for the end of its worker */
     bool ended_for;       /* which was ended for that */
     bool stalled;         /* its worker went silent with it */
+    bool slept;           /* it stood still with the machine while it ran, unknown to the front */
+    bool overslept;       /* and so its worker was ended for its time limit */
     bool blocked;         /* a job beside it never ended, and had all of the device */
     bool vague;           /* its worker lied about it */
     bool last;            /* a last look at a buffer; sim_settle.c's */

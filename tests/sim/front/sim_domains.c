@@ -10,6 +10,7 @@
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
 #include "daemon/front/workers/places.h"
+#include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/sim.h"
 
 #define PLACE_NS (5 * NS_PER_S) /* for jobs in flight to end, and few buffers to go to the host */
@@ -250,7 +251,7 @@ void domain_check(struct sim *s, const struct device *d)
     }
 }
 
-/* The host has what the worker has. */
+/* The host has what the worker has, but for what it has yet to free. */
 static void check_moved(struct sim *s, const struct sim_worker *x,
                         const struct sim_worker_buffer *own)
 {
@@ -258,7 +259,7 @@ static void check_moved(struct sim *s, const struct sim_worker *x,
     struct sim_buffer *known = model_find(s, own->id);
     const struct buffer *b = idmap_get(&s->f->buffers, own->id);
     size_t size = own->size < SIM_CONTENT ? own->size : SIM_CONTENT;
-    if (b == NULL || own->freed) {
+    if (b == NULL || own->freed || moves_frees(x, own->id)) {
         return;
     }
     if (!buffer_restorable(b)) {

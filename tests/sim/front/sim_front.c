@@ -23,6 +23,7 @@
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -793,6 +794,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->stalled_ns = s->now_ns;
         if (e->r % 10 < 3) { /* as the whole machine does */
             agenda_delay_workers(s, s->stall_ns);
+            endings_sleep(s);
         }
         break;
     case COURSE_NOMEM:

@@ -215,6 +215,9 @@ static void babble(struct sim *s, struct sim_worker *x, struct chance *r)
 void lie_event(struct sim *s, struct sim_worker *x, struct chance *r)
 {
     unsigned n = (unsigned)chance_below(r, 12);
+    if (x->silent) {
+        return;
+    }
     doubt_worker(s, x);
     if (n < 7) {
         lie_of_job(s, x, r);
@@ -229,7 +232,7 @@ void lie_again(struct sim *s, struct sim_worker *x)
 {
     struct msg_w_buffer m;
     const struct bytes last = bytes_of(x->last, x->last_size);
-    if (x->last_size == 0) {
+    if (x->silent || x->last_size == 0) {
         return;
     }
     doubt_worker(s, x);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/devices/adopt.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/program.h"
@@ -468,7 +469,63 @@ START_TEST(opening_a_variable_lives_through_each)
 }
 END_TEST
 
+struct takeover {
+    struct fake *k;
+    struct buffer *b;
+    uint64_t id;
+};
+
+/* Another job of the former front, which writes the buffer. */
+static bool take_over_once(void *data)
+{
+    struct takeover *t = data;
+    struct capbuf uses;
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    long kept = left;
+    left = -1;
+    capbuf_init(&uses, 4096);
+    capbuf_init(&out, 4096);
+    const struct proto_record_use use = {
+        .handle = t->b->handle, .access = ACCESS_OUT, .end = t->b->bytes};
+    ck_assert_int_eq(proto_list_add(&schema_record_use, &use, &uses, &e), 0);
+    const struct msg_record_job m = {.limit_ns = NS_PER_S, .uses = proto_list_of(&uses, 1)};
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &m, &out, &e), 0);
+    const struct msg_w_inventory_job inventory = {.job = ++t->id};
+    fake_given(t->k, 0, RECORD_JOB, t->id, capbuf_view(&out));
+    left = kept;
+    int rc = adopt_job(&t->k->f, &t->k->device[0], &inventory, &e);
+    kept = left;
+    left = -1;
+    struct job *j = job_find(t->k->f.jobs, t->id);
+    ck_assert(rc == 0 ? j != NULL : rc == ERR_NOMEM && j == NULL);
+    ck_assert_uint_eq(t->b->writers, rc == 0);
+    if (rc == 0) {
+        fake_done(t->k, j, 0);
+    }
+    capbuf_finish(&uses);
+    capbuf_finish(&out);
+    left = kept;
+    return rc == 0;
+}
+
+/* FAULT other: a front that takes a worker over has no memory for a job that runs there
+ * required: no job runs beside it that uses the same buffers; without a place for it the worker
+ *   is ended
+ * defence: `front/devices/adopt.c`: unknown_job
+ * mutants: adopted-beside */
+START_TEST(a_job_is_taken_over_with_what_it_writes)
+{
+    struct takeover t = {.k = fake_create()};
+    t.b = fake_buffer(t.k, 0, 64, true);
+    t.k->device[0].state = DEVICE_ADOPTING;
+    ck_assert_uint_ge(each_failure(take_over_once, &t), 4);
+    fake_destroy(t.k);
+}
+END_TEST
+
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
            leaving_needs_no_memory, programs_and_results_live_through_each,
            sessions_live_through_each, events_live_through_each, an_end_is_told_without_memory,
-           staging_is_asked_for_again, opening_a_variable_lives_through_each)
+           staging_is_asked_for_again, opening_a_variable_lives_through_each,
+           a_job_is_taken_over_with_what_it_writes)

@@ -66,10 +66,21 @@ static uint64_t take_ns(const struct sim *s, uint64_t id)
     return (1 + r / 3 % (slow ? SLOW_MS : TAKE_MS)) * NS_PER_MS;
 }
 
+/* Was the worker asked for it as one that moves there? Its own device may want it meanwhile. */
+static bool arrives(struct sim *s, const struct sim_worker *x, uint64_t id)
+{
+    bool any = false;
+    const struct device *d;
+    for (unsigned at = 0; s->f != NULL && !any && (d = front_next_device(s->f, &at)) != NULL;) {
+        any = d->worker == x->id && arrivals_has(d, id);
+    }
+    return any;
+}
+
 void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b)
 {
     uint64_t ns = take_ns(s, b->id);
-    b->comes = moving(s, b->id) != NULL;
+    b->comes = arrives(s, x, b->id);
     if (b->comes) {
         moves_begin(s, x, b->id, ns);
         sim_at(s, s->now_ns + ns, on_taken, x, x->epoch, b->id);
@@ -113,15 +124,20 @@ static void note_moved(struct sim *s)
     }
 }
 
-bool moves_has(struct sim_worker *x, uint64_t id)
+bool moves_frees(const struct sim_worker *x, uint64_t id)
 {
-    bool freed = worker_buffer(x, id) == NULL;
+    bool freed = false;
     for (const struct sim_inbox *in = x->inbox; in != NULL && !freed; in = in->next) {
         struct msg_f_buffer_free m;
         freed = in->schema == &schema_msg_f_buffer_free &&
                 proto_decode(in->schema, bytes_of(in->data, in->size), &m, NULL) == 0 && m.id == id;
     }
-    return !freed;
+    return freed;
+}
+
+bool moves_has(struct sim_worker *x, uint64_t id)
+{
+    return worker_buffer(x, id) != NULL && !moves_frees(x, id);
 }
 
 /* ---- what clients hear ----------------------------------------------------------------------- */

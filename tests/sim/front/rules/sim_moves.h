@@ -23,6 +23,8 @@ void copy_write(struct sim *s, const struct sim_worker_buffer *b, int fd);
 /* Has the worker the buffer, and will have it? It may have been told to free it, as it moved away.
  */
 bool moves_has(struct sim_worker *x, uint64_t id);
+/* It is told to free it, and has yet to do so. */
+bool moves_frees(const struct sim_worker *x, uint64_t id);
 /* Is it true what EXPLAIN says of the job, that it waits for a buffer that moves, or for a job that
  * needs one elsewhere first? */
 bool moves_explained(const struct sim *s, const struct job *j, const char *why);

@@ -49,7 +49,7 @@ static const char *not_convicted(const struct sim_job *j)
 
 static const char *not_long(const struct sim_job *j)
 {
-    bool lasts = j->guilty || j->stalled || j->run_ns >= GUILT_LONG_NS;
+    bool lasts = j->guilty || j->stalled || j->overslept || j->run_ns >= GUILT_LONG_NS;
     bool limited = !j->overran && j->limit_ns != 0;
     bool once = j->blocked && j->writes; /* it cannot run again, to find the culprit */
     return lasts || limited || once ? NULL : "it was brief";

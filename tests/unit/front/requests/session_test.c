@@ -287,7 +287,7 @@ static struct job *held(struct session *s, uint64_t id, uint64_t seq, bool async
     ck_assert_int_eq(proto_encode(&schema_msg_record_job, &m, &out, &e), 0);
     fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
     struct msg_w_inventory_job h = {.job = id};
-    adopt_job(&k->f, &k->device[0], &h);
+    (void)adopt_job(&k->f, &k->device[0], &h, &e);
     capbuf_finish(&out);
     return fake_find(k, id);
 }

@@ -10,6 +10,7 @@
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
+#include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker.h"
 #include "proto/limits.h"
@@ -473,6 +474,30 @@ START_TEST(the_launcher_keeps_copies)
 }
 END_TEST
 
+/* FAULT other: gpud-launcher ends, and a device is drained before its next worker starts
+ * required: the next launcher gets no copy of a buffer whose entry it does not have, as no later
+ *   gpud would find the buffer; the log says that it does not survive a restart
+ * defence: `front/workers/keep.c`: hand
+ * mutants: keep-alone */
+START_TEST(a_launcher_without_the_entries_keeps_no_copies)
+{
+    begin();
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        command_buffer_note(&k->f, b[i]);
+    }
+    keep_orphaned(&k->f);
+    goes();
+    ck_assert_uint_eq(fake_copies(), 0);
+    ck_assert_uint_eq(kept_as(b[0]), RECORD_NOT_KEPT);
+    obtain();
+    domains_watch(&k->f, fake_now());
+    ck_assert(d->record_alone);
+    ck_assert(worker_started(&k->f, d->worker, 1, -1, ERR_IO, "no"));
+    ck_assert(d->record_alone);
+    finish();
+}
+END_TEST
+
 /* What the launcher does not keep would be lost with this front. */
 START_TEST(the_launcher_keeps_so_many)
 {
@@ -506,8 +531,8 @@ START_TEST(others_find_copies_left)
 END_TEST
 
 SUITE_MAIN("evacuate", the_launcher_keeps_copies, others_find_copies_left,
-           the_launcher_keeps_so_many, buffers_go_and_return, something_wants_it_meanwhile,
-           what_cannot_go_keeps_the_worker, a_copy_fails,
-           a_worker_that_stays_is_asked_for_what_came, a_worker_that_stays_gets_what_it_lacked,
-           the_worker_ends_meanwhile, it_does_not_answer, a_buffer_is_freed_meanwhile,
-           one_is_sealed_on_the_host)
+           a_launcher_without_the_entries_keeps_no_copies, the_launcher_keeps_so_many,
+           buffers_go_and_return, something_wants_it_meanwhile, what_cannot_go_keeps_the_worker,
+           a_copy_fails, a_worker_that_stays_is_asked_for_what_came,
+           a_worker_that_stays_gets_what_it_lacked, the_worker_ends_meanwhile, it_does_not_answer,
+           a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)
