@@ -301,15 +301,18 @@ struct device {
     unsigned stream_load[STREAMS_MAX];
     uint64_t stream_ahead_ns[STREAMS_MAX]; /* what its jobs are expected to take */
     uint64_t stream_ns[STREAMS_MAX];       /* when a job last left it */
-    struct line line;                      /* jobs that are ready for it; sched/shares.c's */
-    struct turn turn;                      /* of its workers; sched/turns.c's, as the next four */
-    uint64_t quit_ns;                      /* when the last of its jobs ended */
-    bool drained;                          /* its last turn ended with no job of it ready */
-    bool overdue;                          /* it was seen to overrun once; turns.c's */
-    uint64_t outstayed_ns;                 /* others no longer wait for what it got until then */
-    bool exclusive;                        /* a job runs alone */
-    uint64_t forecast_id;                  /* names it in forecasts (model/forecast.h) */
-    struct accuracy accuracy;              /* of the expected times of its jobs */
+    struct stream_left {
+        uint64_t ns, portion;   /* of the line, then */
+    } stream_left[STREAMS_MAX]; /* when its last job ended; sched/shares.c's */
+    struct line line;           /* jobs that are ready for it; sched/shares.c's */
+    struct turn turn;           /* of its workers; sched/turns.c's, as the next four */
+    uint64_t quit_ns;           /* when the last of its jobs ended */
+    bool drained;               /* its last turn ended with no job of it ready */
+    bool overdue;               /* it was seen to overrun once; turns.c's */
+    uint64_t outstayed_ns;      /* others no longer wait for what it got until then */
+    bool exclusive;             /* a job runs alone */
+    uint64_t forecast_id;       /* names it in forecasts (model/forecast.h) */
+    struct accuracy accuracy;   /* of the expected times of its jobs */
     unsigned jobs; /* unfinished jobs of tenants that are bound to it, or that it has */
     bool shut;     /* it takes no job now; dispatch.c's, as the next */
     bool stopped;  /* nor in this pass: its next job waits for what only it can give */

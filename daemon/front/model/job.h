@@ -77,7 +77,9 @@ struct job_charge {
     uint64_t expected_ns; /* what it may well take */
     uint64_t portion;     /* of the line */
     uint64_t since_ns;
-    uint64_t spent_ns; /* part of what it took that its stake has in spent_ns, or had */
+    struct {
+        uint64_t ran_ns, portion, at_ns;
+    } spent; /* when its stake last got what it took (spent_ns) */
 };
 
 /* The place of a job among ready jobs. queue.c changes it after admission. */

@@ -479,7 +479,8 @@ void shares_taken(struct front *f, struct job *j)
                                             : of->mean_ns == 0 ? RISK_NS
                                                                : of->peak_ns,
                              .portion = l->portion,
-                             .since_ns = l->portion_ns};
+                             .since_ns = l->portion_ns,
+                             .spent = {0, l->portion, l->portion_ns}};
     cap_charge(f, k, expected_ns(c));
     l->owed_ns -= c->owed ? (int64_t)c->ns : 0;
     pass_clock(l, class, of->served);
@@ -493,17 +494,25 @@ void shares_adopted(struct front *f, struct job *j)
 {
     struct line *l = device_line(j->device);
     line_pass(l, turn_now(f));
-    j->sched.charge = (struct job_charge){.portion = l->portion, .since_ns = l->portion_ns};
+    j->sched.charge = (struct job_charge){
+        .portion = l->portion, .since_ns = l->portion_ns, .spent = {0, l->portion, l->portion_ns}};
+}
+
+/* The part of so much time that is a job's which was there since then. */
+static uint64_t part_of(struct line *l, uint64_t portion, uint64_t since_ns, uint64_t ns,
+                        uint64_t now)
+{
+    line_pass(l, now);
+    uint64_t time = now - since_ns;
+    uint64_t part = time > 0 ? (l->portion - portion) / time : PORTION_UNIT;
+    return part < PORTION_UNIT ? ns * part / PORTION_UNIT : ns;
 }
 
 /* The job's part of the device while it was there. What it ran before it was adopted has the same
  * part. */
 static uint64_t cost_of(struct line *l, const struct job_charge *c, uint64_t ran_ns, uint64_t now)
 {
-    line_pass(l, now);
-    uint64_t time = now - c->since_ns;
-    uint64_t part = time > 0 ? (l->portion - c->portion) / time : PORTION_UNIT;
-    return part < PORTION_UNIT ? ran_ns * part / PORTION_UNIT : ran_ns;
+    return part_of(l, c->portion, c->since_ns, ran_ns, now);
 }
 
 /* How long the job's worker kept the device for it, where workers take turns, though nothing ran:
@@ -540,11 +549,38 @@ static void learn(struct stake_class *of, uint64_t cost)
     of->peak_ns = cost > peak ? cost : peak;
 }
 
-/* `cost`: what the job has taken so far. */
-static void spend(struct line *l, const struct job *j, struct job_charge *c, uint64_t cost)
+/* Since when its stream was the job's: a job behind another one has no part of the device. */
+static struct stream_left begin_of(const struct job *j, uint64_t since_ns, uint64_t portion)
+{
+    const struct stream_left *before = &j->device->stream_left[j->stream];
+    return before->ns > since_ns ? *before : (struct stream_left){since_ns, portion};
+}
+
+/* The next job of its stream has it since the end of this one, of which the front hears somewhat
+ * later. */
+static void pass_stream(struct line *l, const struct job *j, uint64_t now)
+{
+    const struct job_charge *c = &j->sched.charge;
+    struct stream_left b = begin_of(j, c->since_ns, c->portion);
+    uint64_t end = j->ended_ns > b.ns && j->ended_ns < now ? j->ended_ns : now;
+    double part = now > b.ns ? (double)(end - b.ns) / (double)(now - b.ns) : 1;
+    j->device->stream_left[j->stream] = (struct stream_left){
+        .ns = end, .portion = b.portion + (uint64_t)((double)(l->portion - b.portion) * part)};
+}
+
+/* What the job has taken since this was last counted, by its part of the device since then: all
+ * parts together are the device at every time. */
+static void spend(struct line *l, const struct job *j, struct job_charge *c, uint64_t ran_ns,
+                  uint64_t now)
 {
     struct stake *k = j->tenant->share.stake[device_shown(j->device)];
-    uint64_t ns = cost > c->spent_ns ? cost - c->spent_ns : 0;
+    struct stream_left b = begin_of(j, c->spent.at_ns, c->spent.portion);
+    uint64_t time = sat_sub(now, b.ns); /* its worker may tell late that it began */
+    uint64_t more = sat_sub(ran_ns, c->spent.ran_ns);
+    uint64_t ns = part_of(l, b.portion, b.ns, more < time ? more : time, now);
+    c->spent.ran_ns = ran_ns;
+    c->spent.portion = l->portion;
+    c->spent.at_ns = now;
     if (k == NULL || ns == 0) {
         return; /* an adopted job of a tenant that has sent no other */
     }
@@ -552,7 +588,6 @@ static void spend(struct line *l, const struct job *j, struct job_charge *c, uin
         DL_APPEND2(l->spenders, k, spender_prev, spender_next);
     }
     k->spent_ns += ns;
-    c->spent_ns += ns;
 }
 
 void shares_spend(struct front *f, struct device *d)
@@ -561,7 +596,7 @@ void shares_spend(struct front *f, struct device *d)
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         struct job_charge *c = &j->sched.charge;
         if (c->since_ns != 0 && j->tenant != NULL) {
-            spend(device_line(d), j, c, cost_of(device_line(d), c, job_ran_ns(j, now), now));
+            spend(device_line(d), j, c, job_ran_ns(j, now), now);
         }
     }
 }
@@ -597,10 +632,11 @@ uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     }
     struct line *l = device_line(j->device);
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
-    spend(l, j, c, cost);
+    spend(l, j, c, ran_ns, turn_now(f));
     if (c->stake != NULL) {
         refund(f, l, c, ran_ns, cost, cost_of(l, c, kept_ns(j), turn_now(f)));
     }
+    pass_stream(l, j, turn_now(f));
     c->stake = NULL;
     c->since_ns = 0;
     return cost;

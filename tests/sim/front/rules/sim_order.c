@@ -222,6 +222,7 @@ void order_sent(struct sim *s, const struct device *d, uint64_t job)
     if (t == NULL || job_adopted(j) || memory_failed()) {
         return;
     }
+    shares_sent(s, device_shown(d), (unsigned)(t - s->load->client));
     check_place(s, j, t, device_shown(d));
     if (job_rank_class(j) != CLASS_BATCH) {
         check_earlier(s, j, base);

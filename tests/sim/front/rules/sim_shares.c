@@ -35,8 +35,12 @@ struct share_book {
         uint64_t at_ns; /* until which is counted */
         unsigned most;  /* jobs in flight at once */
         unsigned ended[LOAD_CLIENTS];
-        uint64_t turn_ns;           /* when the worker that has the device got it */
-        unsigned holder;            /* the client whose worker that is; LOAD_CLIENTS: none's */
+        uint64_t turn_ns; /* when the worker that has the device got it */
+        unsigned holder;  /* the client whose worker that is; LOAD_CLIENTS: none's */
+        struct {
+            unsigned to, from;      /* clients */
+            bool dry;               /* `from` had nothing ready then */
+        } choice;                   /* the front's, when it last sent a job of another client */
         bool dry[LOAD_CLIENTS];     /* its last turn ended with nothing ready, or little */
         bool drained[LOAD_CLIENTS]; /* and with nothing */
         bool batch_waits;
@@ -303,6 +307,36 @@ static double longest_of(const struct share_device *d, unsigned client)
     return most;
 }
 
+/* Now, not as of the last look. */
+static bool has_ready(const struct sim *s, unsigned client)
+{
+    bool any = false;
+    for (const struct job *j = s->f->jobs; j != NULL && !any; j = j->hh.next) {
+        bool ready = j->state == JOB_QUEUED && j->sched.ready.in && j->tenant != NULL;
+        any = ready && load_client_of(s, j->tenant->name) == &s->load->client[client];
+    }
+    return any;
+}
+
+/* The front chooses a worker for the client's job. The client before it may send its next job
+ * before the device is there: its turn was over all the same. */
+void shares_sent(struct sim *s, unsigned device, unsigned client)
+{
+    struct share_device *d = &s->book->device[device];
+    if (d->choice.to != client) {
+        d->choice.from = d->choice.to;
+        d->choice.to = client;
+        d->choice.dry = !has_ready(s, d->choice.from);
+    }
+}
+
+/* Whether the worker that had the device had nothing ready. */
+static bool left_nothing(const struct share_device *d, unsigned next)
+{
+    bool chosen = d->choice.from == d->holder && d->choice.to == next;
+    return chosen ? d->choice.dry : first_ready(d, d->holder) == CLASS_COUNT;
+}
+
 /* A turn lasts, unless its worker has no more jobs, or a job of an earlier class waits, or one of a
  * worker that had none left. Jobs that wait for their tenant's transfer rate leave the line only
  * when they are to go. */
@@ -348,7 +382,7 @@ void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
         d->flow[j->job->flow - 1].turns++;
     }
     if (own && !s->load->client[next].trusted && !s->load->client[d->holder].trusted) {
-        bool dry = first_ready(d, d->holder) == CLASS_COUNT;
+        bool dry = left_nothing(d, next);
         bool cut = !dry && (double)(s->now_ns - d->turn_ns) < least_turn_ns(s);
         d->flow[j->job->flow - 1].paid += cut ? 2 * (double)s->load->switch_ns : 0;
         if (!dry && s->now_ns > s->load->anew_ns) {

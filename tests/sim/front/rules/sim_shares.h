@@ -24,6 +24,8 @@ void shares_began(struct sim *s, const struct sim_worker *x, const struct sim_jo
 void shares_ended(struct sim *s, const struct sim_worker *x, const struct sim_job *j);
 /* A worker of the device ended, or settings have changed: what follows is judged by itself. */
 void shares_anew(struct sim *s);
+/* The front sends a job of the client to a worker of the device. */
+void shares_sent(struct sim *s, unsigned device, unsigned client);
 /* The device goes to the worker, from another one. */
 void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x);
 void shares_check(struct sim *s); /* at every step */

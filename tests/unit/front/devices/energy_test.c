@@ -144,6 +144,53 @@ START_TEST(own_workers_count_as_well)
 }
 END_TEST
 
+static struct job *beside(struct job *j, uint64_t id, unsigned stream)
+{
+    *j = (struct job){.id = id,
+                      .tenant = k->tenant,
+                      .device = &k->device[0],
+                      .stream = stream,
+                      .job_class = CLASS_INTERACTIVE,
+                      .deadline_ns = NS_NEVER};
+    ck_assert(shares_reserve(&k->f, k->tenant, j));
+    shares_taken(&k->f, j);
+    job_join_device(j);
+    job_set_state(j, JOB_DISPATCHED, fake_now());
+    return j;
+}
+
+static void ends(struct job *j)
+{
+    (void)shares_left(&k->f, j, fake_now() - j->started_ns);
+    job_leave_device(j);
+}
+
+/* Behind another job of its stream a job has no part of the device, however few others do. Later it
+ * has a part beside others. */
+START_TEST(a_job_that_waits_for_its_stream)
+{
+    struct job first, second, other;
+    k = fake_create();
+    k->device[0].streams = 2;
+    report(counter(0));
+    (void)beside(&first, 1, 0);
+    (void)beside(&second, 2, 0);
+    job_set_state(&first, JOB_RUNNING, fake_now());
+    fake_pass(NS_PER_S);
+    ends(&first);
+    (void)beside(&other, 3, 1);
+    job_set_state(&second, JOB_RUNNING, fake_now());
+    job_set_state(&other, JOB_RUNNING, fake_now());
+    fake_pass(NS_PER_S);
+    ends(&second);
+    ends(&other);
+    fake_pass(NS_PER_S); /* the device was idle */
+    report(counter(900));
+    expect_mj(600);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A tenant that used a device is forgotten before the next report. */
 START_TEST(a_spender_that_is_gone_gets_nothing)
 {
@@ -164,4 +211,5 @@ END_TEST
 
 SUITE_MAIN("energy", who_had_it_for_half_of_the_time_gets_half,
            a_job_that_runs_over_several_reports, what_is_not_known_is_not_guessed,
-           own_workers_count_as_well, a_spender_that_is_gone_gets_nothing)
+           own_workers_count_as_well, a_job_that_waits_for_its_stream,
+           a_spender_that_is_gone_gets_nothing)
