@@ -256,7 +256,8 @@ struct device {
     uint64_t epoch;        /* grows with each worker */
     enum worker_progress progress;
     uint64_t started_ns;
-    uint64_t beat_ns;        /* last sign of life */
+    uint64_t heard_ns;       /* last sign of life */
+    uint64_t beat_ns;        /* the same, or when the front had last stood still */
     uint64_t patience_ns;    /* time until the next sign of life is overdue */
     struct beater *beater;   /* owned: the thread that gives them; NULL: not known */
     struct silence {         /* since the last sign of life, if it is overdue; silence.c's */

@@ -40,11 +40,16 @@ static uint64_t silent_at(const struct device *d)
     return ns_add(d->beat_ns, silence_limit_ns(d));
 }
 
+static void heard(struct device *d, uint64_t at_ns)
+{
+    d->heard_ns = d->beat_ns = at_ns;
+}
+
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
     turn_begin(d->front); /* reads the clock anew, so that the frame reports the past */
-    d->beat_ns = turn_now(d->front);
+    heard(d, turn_now(d->front));
     struct err e;
     err_init(&e);
     if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
@@ -476,7 +481,7 @@ static void hear(struct device *d)
     }
     d->patience_ns = device_patience_ns(patience);
     if (at > d->beat_ns && at <= front_now(d->front)) { /* a beat from the future does not count */
-        d->beat_ns = at;
+        heard(d, at);
     }
 }
 
@@ -688,6 +693,38 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
     }
 }
 
+/* Is the job's time over, and what its worker had sent until then read? A front that stood still
+ * has the end of the job unread, so it looks twice. A job that is not seen to run is overdue with
+ * the next sign of life only: a silent worker may have yet to read of it. */
+static bool is_overdue(struct front *f, const struct device *d, struct job *j, uint64_t now)
+{
+    struct job_clock *c = &j->clock;
+    uint64_t over = job_overdue_ns(j);
+    if (now < over || c->looks == 0) {
+        c->looks = now >= over;
+        wake_at(f, now < over ? over : now);
+        return false;
+    }
+    if (c->looks == 1) {
+        c->looks = 2;
+        c->looked_ns = now;
+    }
+    bool proven = c->place != 0 || d->heard_ns > c->looked_ns;
+    if (!proven) {
+        wake_at(f, ns_add(now, NS_PER_S));
+    }
+    return proven;
+}
+
+static void stop_overdue(struct front *f, struct device *d, struct job *j, uint64_t now)
+{
+    if (ends_answer_only(f, d, j)) {
+        answer_overdue(f, j);
+    } else {
+        end_overdue(f, d, j, now);
+    }
+}
+
 /* Checks jobs that are known to run. While none is, it checks the first job of each stream. Other
  * jobs are checked later: the worker may have ordered them behind a running job, which has a limit
  * of its own, or that job uses the device's units. Nor does it check jobs behind one that waits for
@@ -703,14 +740,12 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
         }
         uint64_t bit = UINT64_C(1) << j->stream;
         bool counts = j->clock.place != 0 || (!running && (seen & bit) == 0);
-        uint64_t over = job_overdue_ns(j);
         seen |= bit;
-        if (counts && now >= over && ends_answer_only(f, d, j)) {
-            answer_overdue(f, j);
-        } else if (counts && now >= over) {
-            end_overdue(f, d, j, now);
-        } else {
+        if (!counts) {
+            uint64_t over = job_overdue_ns(j);
             wake_at(f, now < over ? over : ns_add(now, NS_PER_S));
+        } else if (is_overdue(f, d, j, now)) {
+            stop_overdue(f, d, j, now);
         }
     }
 }

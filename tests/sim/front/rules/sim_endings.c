@@ -28,20 +28,27 @@ static uint64_t passed_ns(const struct sim *s, uint64_t since_ns)
 }
 
 /* A job that runs has its limit; one that has not begun as far as the front knows has the time of
- * two and a second more. */
-static bool exceeds(const struct sim *s, const struct sim_worker_job *j)
+ * two and a second more, and the worker gives a sign of life after that. */
+static bool exceeds(const struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
 {
     uint64_t limit_ns = limit_of(s, j->job);
     const struct job *known = job_find(s->f->jobs, j->id);
     bool ran = j->state == WJOB_RUNS && passed_ns(s, j->began_ns) >= limit_ns;
-    return ran || known == NULL || job_adopted(known) ||
-           passed_ns(s, known->dispatched_ns) >= 2 * limit_ns + NS_PER_S;
+    if (ran || known == NULL || job_adopted(known)) {
+        return true;
+    }
+    uint64_t most_ns = 2 * limit_ns + NS_PER_S;
+    bool lives = known->clock.place != 0 || x->heard_ns >= known->dispatched_ns + most_ns;
+    return lives && passed_ns(s, known->dispatched_ns) >= most_ns;
 }
 
-/* A job that no worker has taken yet. */
-static bool waits_for_long(const struct sim *s, const struct sim_inbox *in)
+/* A job that the worker has not taken yet, although it lives. */
+static bool waits_for_long(const struct sim *s, const struct sim_worker *x,
+                           const struct sim_inbox *in)
 {
-    return in->schema == &schema_msg_f_job && passed_ns(s, in->sent_ns) >= 2 * limit_of(s, in->job);
+    uint64_t most_ns = 2 * limit_of(s, in->job);
+    return in->schema == &schema_msg_f_job && passed_ns(s, in->sent_ns) >= most_ns &&
+           x->heard_ns >= in->sent_ns + most_ns;
 }
 
 /* A front that stands still for less than a second takes that for the time of its jobs. */
@@ -71,10 +78,10 @@ static void check_limit(struct sim *s, const struct sim_worker *x)
     bool found = x->lied || memory_failed();
     note_overslept(s, x);
     for (const struct sim_worker_job *j = x->job; j != NULL && !found; j = j->next) {
-        found = (j->state != WJOB_ENDED || !j->reported) && exceeds(s, j);
+        found = (j->state != WJOB_ENDED || !j->reported) && exceeds(s, x, j);
     }
     for (const struct sim_inbox *in = x->inbox; in != NULL && !found; in = in->next) {
-        found = waits_for_long(s, in);
+        found = waits_for_long(s, x, in);
     }
     if (!found) {
         sim_fail(s,

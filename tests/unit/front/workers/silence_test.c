@@ -211,6 +211,71 @@ START_TEST(a_beat_before_the_look_counts)
 }
 END_TEST
 
+/* ---- time limits of jobs whose worker is silent, or has not been read ------------------------ */
+
+#define JOB_NS (5 * NS_PER_S) /* limit of the job */
+
+static struct job *sends(struct device *d)
+{
+    struct link *before = d->link;
+    struct job *j = fake_job(k, 0);
+    j->limit_ns = j->ceiling_ns = JOB_NS;
+    d->link = (struct link *)d;
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    d->link = before;
+    return j;
+}
+
+static void end_job(struct device *d, struct job *j)
+{
+    d->worker = 0;
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+
+/* FAULT 21: a worker hangs, or lacks a processor or a disk, before it has read of a job
+ * required: the job is not told that it ran too long, and its tenant gets no strike
+ * defence: `front/workers/worker.c`: is_overdue
+ * mutants: limit-silent */
+START_TEST(a_job_is_overdue_when_its_worker_lives)
+{
+    struct device *d = begin_front('S');
+    struct job *j = sends(d);
+    d->patience_ns = 100 * NS_PER_S;
+    watch_after(job_overdue_ns(j) - now);
+    watch_after(0);
+    ck_assert_uint_eq(kills, 0);
+    watch_after(10 * NS_PER_S);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(k->f.wake_ns, now + NS_PER_S);
+    d->heard_ns = now;
+    watch_after(0);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_ptr_eq(d->culprit, j);
+    end_job(d, j);
+}
+END_TEST
+
+/* FAULT other: gpud stands still for less than a second, and the end of a job lies unread
+ * required: it is read before the job is told that it ran too long
+ * defence: `front/workers/worker.c`: is_overdue
+ * mutants: limit-unread */
+START_TEST(what_a_worker_has_sent_is_read_before_its_job_is_overdue)
+{
+    struct device *d = begin_front('S');
+    struct job *j = sends(d);
+    d->patience_ns = 100 * NS_PER_S;
+    job_set_state(j, JOB_RUNNING, now);
+    watch_after(JOB_NS);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(k->f.wake_ns, now);
+    watch_after(0);
+    ck_assert_uint_eq(kills, 1);
+    end_job(d, j);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("silence");
@@ -225,6 +290,8 @@ int main(void)
     tcase_add_test(tcase, a_starved_worker_is_kept);
     tcase_add_loop_test(tcase, a_stopped_worker_is_ended, 0, 3);
     tcase_add_test(tcase, a_beat_before_the_look_counts);
+    tcase_add_test(tcase, a_job_is_overdue_when_its_worker_lives);
+    tcase_add_test(tcase, what_a_worker_has_sent_is_read_before_its_job_is_overdue);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
