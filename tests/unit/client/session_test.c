@@ -170,50 +170,24 @@ END_TEST
 
 /* Nothing else may happen on this connection: without a time for it, the request would go again
  * when the daemon next answers WAIT, after 30 s. */
-static struct lane_shared shared;
-static _Alignas(RING_LINE) uint8_t ring_data[1024];
-
-/* A lane whose daemon is *daemon. */
-static void lane_begin(struct ring_producer *daemon)
-{
-    memset(&shared, 0, sizeof shared);
-    ring_producer_init(daemon, &shared.complete, ring_data, sizeof ring_data);
-    ring_consumer_init(&c.lane.in, &shared.complete, ring_data, sizeof ring_data);
-    c.lane.memory.data = (uint8_t *)&shared;
-    c.lane.state = LANE_UP;
-    c.lane.daemon_bell = -1;
-    c.conn.timer_ns = NS_NEVER;
-    c.session.wait_ns = c.session.attempt_ns = NS_NEVER;
-}
-
-/* The daemon publishes an answer, the client takes it and sleeps, and only then the daemon looks
- * whether the client sleeps. */
-START_TEST(a_bell_for_what_was_taken_before_is_not_the_last)
-{
-    struct ring_producer daemon;
-    struct err e = ERR_INIT;
-    const uint8_t answer[] = {0x91, MSG_KIND_PONG};
-    setup();
-    lane_begin(&daemon);
-    ck_assert(ring_sleep(&c.lane.in));
-    daemon.rung = atomic_load(&shared.complete.sleep);
-    client_process(&c, false);
-    ck_assert_int_eq(ring_put(&daemon, 77, bytes_of(answer, 2), bytes_of(NULL, 0), &e), 1);
-    ck_assert(ring_publish(&daemon));
-    c.lane.state = LANE_OFF;
-    teardown();
-}
-END_TEST
-
 START_TEST(a_refusal_found_in_passing_has_its_time)
 {
+    static struct lane_shared shared;
+    static _Alignas(RING_LINE) uint8_t data[1024];
     uint8_t room[PROTO_ERROR_BYTES];
     struct ring_producer daemon;
     struct err e = ERR_INIT;
     setup();
     ask(0);
     r[0].by_ring = true;
-    lane_begin(&daemon);
+    memset(&shared, 0, sizeof shared);
+    ring_producer_init(&daemon, &shared.complete, data, sizeof data);
+    ring_consumer_init(&c.lane.in, &shared.complete, data, sizeof data);
+    c.lane.memory.data = (uint8_t *)&shared;
+    c.lane.state = LANE_UP;
+    c.lane.daemon_bell = -1;
+    c.conn.timer_ns = NS_NEVER;
+    c.session.wait_ns = c.session.attempt_ns = NS_NEVER;
     (void)err_set(&e, ERR_BUSY, "the queue is full");
     e.retry_after_ns = 7 * NS_PER_MS;
     const struct bytes refusal = proto_error_put(&e, true, room);
@@ -905,7 +879,6 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            a_new_session_does_not_know_what_another_ran, a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
-           a_bell_for_what_was_taken_before_is_not_the_last,
            a_refusal_found_in_passing_has_its_time, what_was_not_admitted_goes_once_after_its_ring,
            what_goes_again_went_over_the_socket, a_number_that_is_open_is_not_acknowledged,
            what_is_accepted_holds_no_answers_back, fillers_keep_their_order,
