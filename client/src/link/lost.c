@@ -57,9 +57,7 @@ void session_lost(struct gpud_client *c, const struct err *why)
     s->backoff_ns = backoff_next(s->backoff_ns, why);
     /* jitter: clients that lost the same daemon must not reconnect at the same time */
     s->retry_ns = now + s->backoff_ns / 2 + (now ^ s->client_id[0]) % (s->backoff_ns / 2);
-    if (s->retry_ns < c->conn.timer_ns) {
-        conn_timer_set(&c->conn, s->retry_ns);
-    }
+    conn_timer_by(&c->conn, s->retry_ns);
     if (was_ready && !c->closing) {
         client_event(c, GPUD_EVENT_DISCONNECTED, (gpud_buffer){0}, why->text);
     }

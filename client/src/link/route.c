@@ -39,7 +39,7 @@ void session_send(struct gpud_client *c, struct request *r)
         session_send_now(c, r);
     } else if (t->unsent == NULL && !send_sequenced(c, r)) {
         t->unsent = r;
-        conn_timer_set(&c->conn, ns_add(clock_now_ns(), ROUTE_UNSENT_NS));
+        conn_timer_by(&c->conn, ns_add(clock_now_ns(), ROUTE_UNSENT_NS));
     }
 }
 

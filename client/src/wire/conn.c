@@ -434,6 +434,13 @@ void conn_timer_set(struct conn *c, uint64_t at_ns)
     (void)timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+void conn_timer_by(struct conn *c, uint64_t at_ns)
+{
+    if (at_ns < c->timer_ns) {
+        conn_timer_set(c, at_ns);
+    }
+}
+
 void conn_timer_clear(struct conn *c)
 {
     if (c->timer_ns != NS_NEVER && clock_now_ns() >= c->timer_ns) {

@@ -115,7 +115,8 @@ bool conn_wait(const struct conn *c, int fd, int timeout_ms);
 
 /* The time (monotonic, ns; NS_NEVER: none) at which both descriptors become readable. */
 void conn_timer_set(struct conn *c, uint64_t at_ns);
-void conn_timer_clear(struct conn *c); /* reads an expired timer */
+void conn_timer_by(struct conn *c, uint64_t at_ns); /* the same, unless it expires before */
+void conn_timer_clear(struct conn *c);              /* reads an expired timer */
 /* Makes user_fd readable until called with false. */
 void conn_ready_set(struct conn *c, bool ready);
 
