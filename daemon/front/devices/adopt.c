@@ -528,9 +528,9 @@ static struct job *job_from(struct front *f, struct device *d, const struct reco
     return j;
 }
 
-/* Takes the job over if there is memory, else forgets it. j: owned; NULL: there was none. */
-static bool admit(struct front *f, struct device *d, struct job *j, const struct record_view *view,
-                  const struct msg_record_job *m, unsigned stream)
+/* Takes the job over if there is memory. j: owned; NULL: there was none. */
+static bool admit(struct front *f, struct device *d, struct job *j, const struct msg_record_job *m,
+                  unsigned stream)
 {
     bool admitted = j != NULL && !j->work.no_memory && hazard_enter(j, NULL) == 0;
     if (admitted && !job_put(&f->jobs, j)) {
@@ -541,19 +541,25 @@ static bool admit(struct front *f, struct device *d, struct job *j, const struct
         enter(f, d, j, stream, m);
     } else {
         job_destroy(j);
-        record_drop(d->record, view->entry);
     }
     return admitted;
 }
 
-/* A job that is not known. One that has ended is forgotten. The worker must not go on with one that
- * runs: other jobs would use its buffers at the same time. */
-static int unknown_job(const struct msg_w_inventory_job *m, struct err *e)
+static int not_taken(const struct msg_w_inventory_job *m, struct err *e)
 {
-    return m->finished != 0
-               ? 0
-               : err_set(e, ERR_NOMEM, "job %llu, which it runs, could not be taken over",
-                         (unsigned long long)m->job);
+    return err_set(e, ERR_NOMEM, "job %llu, which it has, could not be taken over",
+                   (unsigned long long)m->job);
+}
+
+/* The client has acknowledged the answer of one that has ended. The worker must not go on with one
+ * that runs: other jobs would use its buffers at the same time. */
+static int unknown_job(struct device *d, const struct msg_w_inventory_job *m, struct err *e)
+{
+    if (m->finished == 0) {
+        return not_taken(m, e);
+    }
+    command_forget_job(d, m->job);
+    return 0;
 }
 
 int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *inventory,
@@ -562,11 +568,8 @@ int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_jo
     struct msg_record_job m;
     struct record_view view;
     enum entry entry = entry_of(d, RECORD_JOB, inventory->job, &view);
-    if (entry == ENTRY_NONE && inventory->finished != 0) { /* the client acknowledged its answer */
-        command_forget_job(d, inventory->job);
-    }
     if (entry != ENTRY_FRESH) {
-        return entry == ENTRY_NONE ? unknown_job(inventory, e) : 0;
+        return entry == ENTRY_NONE ? unknown_job(d, inventory, e) : 0;
     }
     bool good = job_find(f->jobs, inventory->job) == NULL &&
                 proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) == 0;
@@ -577,8 +580,9 @@ int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_jo
     if (j != NULL && !view.ended) { /* else later jobs may have written there, and failed */
         take_uses(f, j, &m);
     }
-    if (!admit(f, d, j, &view, &m, (unsigned)inventory->stream)) {
-        return unknown_job(inventory, e);
+    if (!admit(f, d, j, &m, (unsigned)inventory->stream)) {
+        record_unfind(d->record, RECORD_JOB, inventory->job); /* the end of its worker answers it */
+        return not_taken(inventory, e);
     }
     take_outputs(j, &m);
     if (!view.staging_reused) {
@@ -602,9 +606,11 @@ static void take_departed(struct front *f, struct device *d, const struct record
                           const struct msg_record_job *m, const char *why)
 {
     struct job *j = job_from(f, d, view, m);
-    if (admit(f, d, j, view, m, 0)) {
+    if (admit(f, d, j, m, 0)) {
         j->epoch = d->epoch - 1; /* of an earlier worker */
         completion_departed(f, j, why);
+    } else {
+        record_drop(d->record, view->entry);
     }
 }
 

@@ -16,7 +16,8 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory);
  * ERR_PROTOCOL: the report contradicts the record. Takes the descriptor. */
 int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m, int fd,
                  struct err *e);
-/* Any error: nothing says what this job uses, which runs on, so no other job may run beside it. */
+/* Any error: this front does not know the job, so nothing says what it uses if it runs. The worker
+ * is to be ended, which answers the job. */
 int adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *m,
               struct err *e);
 void adopt_end(struct front *f, struct device *d);

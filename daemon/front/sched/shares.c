@@ -498,7 +498,8 @@ void shares_adopted(struct front *f, struct job *j)
         .portion = l->portion, .since_ns = l->portion_ns, .spent = {0, l->portion, l->portion_ns}};
 }
 
-/* The part of so much time that is a job's which was there since then. */
+/* A job's part of `ns`: as much of it as it had of the line since `since_ns`, when the line's
+ * portion was `portion`. */
 static uint64_t part_of(struct line *l, uint64_t portion, uint64_t since_ns, uint64_t ns,
                         uint64_t now)
 {

@@ -464,6 +464,14 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
     return true;
 }
 
+void record_unfind(struct record *r, enum record_kind kind, uint64_t id)
+{
+    struct found *f = found_of(r, kind, id);
+    if (f != NULL) {
+        f->seen = SEEN_NOT;
+    }
+}
+
 bool record_departed(struct record *r, bool present, size_t *cursor, struct record_view *ret_view)
 {
     while (*cursor < r->found_count) {

@@ -75,6 +75,9 @@ struct record_view {
 /* Finds the entry of this id, if it is of the present worker. ret_again: it was found before. */
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again);
+/* The entry counts as not found: what was found cannot be taken over, and is of a worker that will
+ * have ended. */
+void record_unfind(struct record *r, enum record_kind kind, uint64_t id);
 /* The greatest id of that kind that was ever noted here, by any front. */
 uint64_t record_last(const struct record *r, enum record_kind kind);
 /* Returns in turn the jobs of workers that have ended. present: with those of the present worker

@@ -8,10 +8,12 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/program.h"
 #include "daemon/front/model/session_events.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/events.h"
 #include "daemon/front/requests/job_answer.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
@@ -472,10 +474,23 @@ END_TEST
 struct takeover {
     struct fake *k;
     struct buffer *b;
+    struct session *s;
     uint64_t id;
 };
 
-/* Another job of the former front, which writes the buffer. */
+/* With its worker the job ends, and its client hears it: it does not run again. */
+static void end_untaken(struct takeover *t)
+{
+    struct fake *k = t->k;
+    adopt_lost(&k->f, &k->device[0], "its worker was ended");
+    const struct job *j = job_find(k->f.jobs, t->id);
+    ck_assert_ptr_nonnull(j);
+    ck_assert_int_eq(j->state, JOB_LOST);
+    ck_assert_uint_eq(k->ends[t->id], 1);
+    ck_assert_uint_eq(op_find(t->s, t->id)->job, t->id);
+}
+
+/* Another job of the former front, which writes the buffer. Its number is its id. */
 static bool take_over_once(void *data)
 {
     struct takeover *t = data;
@@ -489,9 +504,15 @@ static bool take_over_once(void *data)
     const struct proto_record_use use = {
         .handle = t->b->handle, .access = ACCESS_OUT, .end = t->b->bytes};
     ck_assert_int_eq(proto_list_add(&schema_record_use, &use, &uses, &e), 0);
-    const struct msg_record_job m = {.limit_ns = NS_PER_S, .uses = proto_list_of(&uses, 1)};
+    const struct msg_record_job m = {.client_id =
+                                         bytes_of(t->s->key.client_id, sizeof t->s->key.client_id),
+                                     .uid = t->s->key.uid,
+                                     .tenant = bytes_str(t->s->tenant->name),
+                                     .seq = ++t->id,
+                                     .limit_ns = NS_PER_S,
+                                     .uses = proto_list_of(&uses, 1)};
     ck_assert_int_eq(proto_encode(&schema_msg_record_job, &m, &out, &e), 0);
-    const struct msg_w_inventory_job inventory = {.job = ++t->id};
+    const struct msg_w_inventory_job inventory = {.job = t->id};
     fake_given(t->k, 0, RECORD_JOB, t->id, capbuf_view(&out));
     left = kept;
     int rc = adopt_job(&t->k->f, &t->k->device[0], &inventory, &e);
@@ -502,6 +523,8 @@ static bool take_over_once(void *data)
     ck_assert_uint_eq(t->b->writers, rc == 0);
     if (rc == 0) {
         fake_done(t->k, j, 0);
+    } else {
+        end_untaken(t);
     }
     capbuf_finish(&uses);
     capbuf_finish(&out);
@@ -509,17 +532,21 @@ static bool take_over_once(void *data)
     return rc == 0;
 }
 
-/* FAULT other: a front that takes a worker over has no memory for a job that runs there
+/* FAULT other: a front that takes a worker over has no memory for a job that the worker has
  * required: no job runs beside it that uses the same buffers; without a place for it the worker
- *   is ended
- * defence: `front/devices/adopt.c`: unknown_job
- * mutants: adopted-beside */
+ *   is ended, and a job that may not run twice ends with `WORKER_LOST`
+ * defence: `front/devices/adopt.c`: not_taken; `front/workers/record.c`: record_unfind
+ * mutants: adopted-beside, adopted-untaken */
 START_TEST(a_job_is_taken_over_with_what_it_writes)
 {
     struct takeover t = {.k = fake_create()};
     t.b = fake_buffer(t.k, 0, 64, true);
+    const struct session_key key = {.client_id = {7}, .uid = 1000};
+    t.s = sessions_obtain(&t.k->f, &key, tenant_obtain(&t.k->f.tenants, 1000));
+    ck_assert_ptr_nonnull(t.s);
     t.k->device[0].state = DEVICE_ADOPTING;
     ck_assert_uint_ge(each_failure(take_over_once, &t), 4);
+    session_end(&t.k->f, t.s);
     fake_destroy(t.k);
 }
 END_TEST

@@ -264,6 +264,8 @@ START_TEST(jobs_outlive_their_worker)
     ck_assert(has(r, RECORD_JOB, 2, bytes_str("second")));
     ck_assert_uint_eq(departed(r, false), 1);
     ck_assert_uint_eq(departed(r, true), 145); /* 2 was found */
+    record_unfind(r, RECORD_JOB, 2);
+    ck_assert_uint_eq(departed(r, true), 1245);
     record_settle(r);
     ck_assert(!record_adopting(r));
 
