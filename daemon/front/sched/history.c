@@ -30,6 +30,13 @@ void job_free_staging(struct front *f, struct job *j)
     }
 }
 
+/* The client may send the request again, even to the next front: it must not run twice. The next
+ * front knows it by the worker's ledger, or by the record, which outlives the worker. */
+static bool must_stay(const struct job *j)
+{
+    return j->answer == ANSWER_SENT && (in_ledger(j) || j->record != 0);
+}
+
 static void forget(struct front *f, struct job *j)
 {
     if (f->table_queries != NULL) {
@@ -119,9 +126,7 @@ void job_forget_history(struct front *f, unsigned keep)
             f->history_tail = NULL;
         }
         f->history_count--;
-        if (in_ledger(j)) {
-            /* The client may send the request again, even to the next front: it must not run
-             * twice. */
+        if (must_stay(j)) {
             job_free_staging(f, j);
             kept_add(f, j);
             if (f->kept_count > KEPT_MAX) {

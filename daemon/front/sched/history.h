@@ -1,7 +1,8 @@
 /*
  * Jobs that have ended: the history that clients can ask about, and the answers that workers keep
  * in their ledgers until clients acknowledge them. A job with an unacknowledged answer is kept
- * beyond the history, because its request must not run again; at most KEPT_MAX jobs of all tenants.
+ * beyond the history, with its entry in the adoption record, because its request must not run
+ * again, whether or not its worker has ended; at most KEPT_MAX jobs of all tenants.
  * Thread: the loop's.
  */
 #ifndef FRONT_SCHED_HISTORY_H
@@ -17,7 +18,7 @@ void job_release(struct front *f, struct job *j);
 /* The client has the answer: closes it now, or at the job's end if the client was answered early.
  * May destroy the job. */
 void job_acknowledged(struct front *f, struct job *j);
-/* Frees the staging memory of a job only; the worker's ledger keeps the entry. */
+/* Frees the staging memory of a job only; the ledger and the record keep the job. */
 void job_free_staging(struct front *f, struct job *j);
 /* Shortens the history to the newest `keep` jobs. Older jobs with unacknowledged answers are kept
  * beyond it. */

@@ -110,7 +110,6 @@ static uint64_t idle_at(const struct front *f, const struct device *d)
 static void detach(struct device *d, struct job *j)
 {
     if (j->device == d) {
-        command_job_unrecord(j);
         j->device = d->base;
         j->epoch = 0; /* of no worker */
     }
@@ -133,11 +132,12 @@ static void detach_jobs(struct front *f, struct device *d)
     turn_count(f, count / JOBS_A_UNIT);
 }
 
+/* Its record says which requests must not run again, until their answers are acknowledged. */
 static bool may_go(const struct device *d, const struct device_set *any)
 {
     return d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted && !d->losing &&
            d->jobs == 0 && !device_set_has(any, d->index) && d->restoring == NULL &&
-           d->input_range.used == 0 && d->output_range.used == 0;
+           record_used(d->record) == 0 && d->input_range.used == 0 && d->output_range.used == 0;
 }
 
 static void drop(struct front *f, struct device *d)

@@ -3,6 +3,7 @@
 
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/history.h"
+#include "daemon/front/workers/record.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -38,6 +39,28 @@ START_TEST(unacknowledged_jobs_are_not_retired)
 }
 END_TEST
 
+/* The client may ask the next front, which knows by the record that the job must not run again. */
+START_TEST(an_answer_outlives_its_worker)
+{
+    k = fake_create();
+    struct device *d = &k->device[0];
+    struct job *j = fake_job(k, 0);
+    uint64_t id = fake_submit(k, j);
+    fake_turn(k);
+    finish(j);
+    d->epoch++; /* another worker, which does not know it */
+    job_forget_history(&k->f, 0);
+    ck_assert_uint_eq(k->f.history_count, 0);
+    ck_assert_uint_eq(k->f.kept_count, 1);
+    ck_assert_uint_ne(record_used(d->record), 0);
+    job_acknowledged(&k->f, fake_find(k, id));
+    ck_assert_uint_eq(record_used(d->record), 0);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_RETIRE], 0);
+    ck_assert_ptr_null(fake_find(k, id));
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(kept_answers_are_bounded)
 {
     k = fake_create();
@@ -51,14 +74,6 @@ START_TEST(kept_answers_are_bounded)
     }
     ck_assert_uint_eq(k->f.kept_count, KEPT_MAX);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_RETIRE], 3);
-    k->device[0].epoch++; /* another worker, which knows none of them */
-    struct job *j = fake_job(k, 0);
-    (void)fake_submit(k, j);
-    fake_turn(k);
-    finish(j);
-    j->epoch--;
-    job_forget_history(&k->f, 0);
-    ck_assert_uint_eq(k->f.kept_count, KEPT_MAX);
     fake_destroy(k);
 }
 END_TEST
@@ -153,6 +168,7 @@ int main(void)
     TCase *tcase = tcase_create("history");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, unacknowledged_jobs_are_not_retired);
+    tcase_add_test(tcase, an_answer_outlives_its_worker);
     tcase_add_test(tcase, kept_answers_are_bounded);
     tcase_add_test(tcase, kept_answers_displace_none_of_other_tenants);
     tcase_add_loop_test(tcase, an_early_answer_is_closed_once, 0, EARLY_CASES);

@@ -8,6 +8,7 @@
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/places.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -625,6 +626,26 @@ START_TEST(memory_comes_back_with_the_end_of_its_worker)
 }
 END_TEST
 
+/* The next front must know which requests have run. */
+START_TEST(a_domain_stays_while_an_answer_is_not_acknowledged)
+{
+    begin();
+    struct device *d = serving("a");
+    d->jobs = d->inflight_count = 0;
+    record_entry entry = record_put(d->record, 0, RECORD_JOB, 5, bytes_str("job"));
+    ck_assert_uint_ne(entry, 0);
+    passes(3600 * NS_PER_S);
+    ends(d);
+    passes(3600 * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(k->f.domain_count, 1);
+    record_drop(d->record, entry);
+    passes(3600 * NS_PER_S);
+    ck_assert_uint_eq(k->f.domain_count, 0);
+    finish();
+}
+END_TEST
+
 /* There is room for so many domains of all devices. */
 START_TEST(domains_are_limited)
 {
@@ -653,4 +674,5 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            idle_ones_end_as_copies_have_room, so_do_those_that_make_room,
            it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
            a_spare_one_whose_place_is_waited_for_is_no_newcomers,
-           memory_comes_back_with_the_end_of_its_worker, domains_are_limited)
+           memory_comes_back_with_the_end_of_its_worker,
+           a_domain_stays_while_an_answer_is_not_acknowledged, domains_are_limited)
