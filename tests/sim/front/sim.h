@@ -550,6 +550,8 @@ void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, 
 /* sim_aim.c: a job begins that takes so long; whether the event waits for the next one. */
 void aim_front(struct sim *s); /* at every step */
 void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns);
+void aim_writes(struct sim *s, const struct sim_job *j, uint64_t ns); /* it begins */
+bool aim_dooms(struct sim *s, const struct course_event *e);          /* true: it comes later */
 /* The worker runs a job that does not end. NULL: one that does. */
 void aim_endless(struct sim *s, struct sim_worker *x, struct sim_job *j);
 /* The worker is silent from now on. */
@@ -743,8 +745,9 @@ struct sim {
     struct charge_book *charges; /* the same; rules/sim_charge.c's */
     FILE *log;                   /* NULL: none */
     uint64_t now_ns;
-    bool settling;     /* the course is over: no more mishaps */
-    uint64_t aimed_ns; /* when sim_aim.c last had the front end; 0: never */
+    bool settling;                     /* the course is over: no more mishaps */
+    uint64_t aimed_ns;                 /* when sim_aim.c last had the front end; 0: never */
+    const struct course_event *doomed; /* its end that comes with a job; NULL: none */
     struct sim_settings set;
     struct sim_places *places; /* owned; rules/sim_places.c's */
     struct sim_launch {        /* of a device; sim_launches.c's */

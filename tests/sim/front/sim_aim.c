@@ -1,7 +1,8 @@
-/* Ends of workers that come while a job runs: an idle worker loses little. */
+/* Ends of workers and fronts that come while a job runs: without one little is lost. */
 #include "tests/sim/front/sim.h"
 
 #define DOOM_NS  (20 * NS_PER_MS)
+#define JUST_NS  (20 * NS_PER_US) /* its end is reported, and its client has no answer yet */
 #define STALL_NS (500 * NS_PER_MS)
 #define AGAIN_NS (8 * NS_PER_S)
 #define LONG_NS  (100 * NS_PER_MS)
@@ -22,6 +23,36 @@ void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns)
 {
     if (x->doom != 0) {
         sim_at(s, s->now_ns + (ns < DOOM_NS ? ns / 2 : DOOM_NS / 2), on_doom, x, x->epoch, 0);
+    }
+}
+
+static void on_front_doom(struct sim *s, const struct hap *h)
+{
+    const struct course_event *e = s->doomed;
+    (void)h;
+    if (e != NULL && s->f != NULL && s->accepts && !s->settling) {
+        struct chance r = chance_of(e->r, 2);
+        s->doomed = NULL;
+        front_event(s, e, &r);
+    }
+}
+
+bool aim_dooms(struct sim *s, const struct course_event *e)
+{
+    bool kind = e->kind == COURSE_CRASH || e->kind == COURSE_FALL || e->kind == COURSE_HANDOVER;
+    if (!kind || chance_mix(e->r ^ s->p.aim) % 200 >= s->p.aim || s->doomed != NULL) {
+        return false;
+    }
+    s->doomed = e;
+    return true;
+}
+
+/* The front ends while it runs, or when it has just ended. */
+void aim_writes(struct sim *s, const struct sim_job *j, uint64_t ns)
+{
+    if (s->doomed != NULL && j != NULL && j->writes) {
+        uint64_t in_ns = chance_mix(s->doomed->r) % 3 == 0 ? ns + JUST_NS : ns / 2;
+        sim_at(s, s->now_ns + (in_ns < DOOM_NS ? in_ns : DOOM_NS), on_front_doom, NULL, 0, 0);
     }
 }
 

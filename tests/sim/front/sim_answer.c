@@ -111,6 +111,7 @@ static void take_welcome(struct sim *s, struct sim_request *q, struct bytes mess
         client_over(s, c);
     } else {
         rules_resumed(s, c, m.resumed != 0);
+        rules_remembered(s, c);
         other_front(c, m.resumed != 0);
         if (m.resumed == 0 && may_be_over(s, c, &m)) {
             forget_jobs(c);

@@ -290,6 +290,14 @@ static void forget_parcels(struct sim *s, uint32_t pipe)
     }
 }
 
+/* One in four stays away for long: it is stopped, or its pauses have grown. */
+static uint64_t away_ns(const struct sim *s, const struct sim_client *c)
+{
+    uint64_t mix = chance_mix(s->pipes + c->index);
+    bool long_away = mix % 4 == 0 && s->p.linger_ms > 0;
+    return BACK_NS + mix / 4 % (long_away ? s->p.linger_ms * NS_PER_MS : 200 * NS_PER_MS);
+}
+
 /* The front learns of it a little later. */
 void client_break(struct sim *s, struct sim_client *c, bool back)
 {
@@ -306,7 +314,7 @@ void client_break(struct sim *s, struct sim_client *c, bool back)
     c->waits = false;
     c->state = CLIENT_AWAY;
     if (back) {
-        client_come_back(s, c, BACK_NS + chance_mix(s->pipes + c->index) % (200 * NS_PER_MS));
+        client_come_back(s, c, away_ns(s, c));
     }
 }
 

@@ -731,6 +731,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     }
     sim_at(s, s->now_ns + ns, on_end, x, j->id, x->epoch);
     aim_begins(s, x, ns);
+    aim_writes(s, j->job, ns);
     aim_endless(s, x, fate == FATE_ENDLESS ? j->job : NULL);
 }
 

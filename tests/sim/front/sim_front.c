@@ -768,6 +768,39 @@ static void late_refusal(struct sim *s, struct chance *r)
 
 /* ---- what a course does to it ---------------------------------------------------------------- */
 
+/* Each worker ends with 1 of 2. */
+static void on_next_fall(struct sim *s, const struct hap *h)
+{
+    struct chance r = chance_of(h->a, 12);
+    for (unsigned i = 0; front_alive(s) && i < s->workers; i++) {
+        if (s->worker[i]->state == WORKER_RUNS && chance_percent(&r, 50)) {
+            worker_suffers(s, s->worker[i], COURSE_DIE, &r);
+        }
+    }
+}
+
+static void on_next_end(struct sim *s, const struct hap *h)
+{
+    (void)h;
+    if (front_alive(s) && !s->settling) {
+        front_gone(s, true);
+    }
+}
+
+/* One in three is followed by the end of the next front, half of these after ends of workers. */
+static void front_ends(struct sim *s, struct chance *r)
+{
+    uint64_t next_ns = FRONTS_GAP + chance_spread(r, NS_PER_MS, 4 * NS_PER_S);
+    front_gone(s, true);
+    if (!chance_one_in(r, 3)) {
+        return;
+    }
+    sim_at(s, s->now_ns + next_ns, on_next_end, NULL, 0, 0);
+    if (chance_percent(r, 50)) {
+        sim_at(s, s->now_ns + (FRONTS_GAP + next_ns) / 2, on_next_fall, NULL, chance_next(r), 0);
+    }
+}
+
 void front_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
     if (s->f == NULL) {
@@ -780,10 +813,10 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
     case COURSE_CRASH:
         s->poor = chance_percent(r, 10) ? (long)chance_spread(r, 1, 256) : 0;
         late_refusal(s, r);
-        front_gone(s, true);
+        front_ends(s, r);
         break;
     case COURSE_FALL:
-        front_gone(s, true);
+        front_ends(s, r);
         launcher_fall(s, r);
         break;
     case COURSE_STALL: /* what should have happened meanwhile comes late */

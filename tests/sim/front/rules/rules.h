@@ -29,6 +29,9 @@ struct tenant;
 
 /* Another front knows the client, or not. */
 void rules_resumed(struct sim *s, const struct sim_client *c, bool known);
+/* Another front has answered the client's HELLO: it knows what ran for the client, and will not run
+ * it again. */
+void rules_remembered(struct sim *s, const struct sim_client *c);
 void rules_step(struct sim *s); /* cheap */
 /* Returns how much there was to look at. */
 unsigned rules_all(struct sim *s);
