@@ -245,6 +245,7 @@ struct sim_client {
     bool waits;
     bool leaving; /* says BYE when all is answered */
     bool mute;    /* takes no answers */
+    bool hasty;   /* asks before its session is there: it acknowledges nothing */
     uint64_t mute_ack;
     bool said_bye;
     bool starved;        /* its libgpud found no memory in this life: an event may be missing */

@@ -129,7 +129,7 @@ uint64_t client_acked(const struct sim *s, const struct sim_client *c)
 {
     uint64_t ack = c->open_count > 0 ? c->open[0]->seq - 1 : c->next - 1;
     bool takes = s->settling || (s->p.reads != 0 && !c->mute);
-    return takes || ack < c->mute_ack ? ack : c->mute_ack;
+    return c->hasty ? 0 : takes || ack < c->mute_ack ? ack : c->mute_ack;
 }
 
 bool client_idle(const struct sim_client *c)

@@ -51,7 +51,9 @@ void far_early(struct sim *s, struct sim_client *c)
     }
     struct msg_query m = {.what = bytes_str(what[r / 4 % 5])};
     c->state = CLIENT_ON; /* for its own idea of it */
+    c->hasty = true;
     (void)client_send(s, c, &schema_msg_query, &m);
+    c->hasty = false;
     c->state = CLIENT_GREETS;
 }
 
