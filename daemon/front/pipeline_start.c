@@ -80,15 +80,21 @@ static bool adopting(const struct front *f)
     return !f->listed;
 }
 
+/* Does the next front adopt the workers? */
+static bool leaves_them(const struct front *f)
+{
+    return front_life_stops(f->life) || f->unadopted;
+}
+
 static void await_adoption(struct front *f)
 {
     uint64_t until = front_now(f) + ADOPTION_NS;
-    while (adopting(f) && front_now(f) < until && !front_life_stops(f->life)) {
+    while (adopting(f) && front_now(f) < until && !leaves_them(f)) {
         wake_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
-    if (front_life_stops(f->life)) {
-        return; /* the next front adopts the workers */
+    if (leaves_them(f)) {
+        return;
     }
     struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
@@ -98,6 +104,23 @@ static void await_adoption(struct front *f)
             adopt_lost(f, d, why);
         }
     }
+}
+
+/* A start that lacks memory for jobs of the former front fails, and the next start tries again: a
+ * job that this front does not know would run twice. */
+static int adopt_all(struct front *f, struct err *e)
+{
+    await_adoption(f);
+    if (front_life_stops(f->life)) {
+        return 0;
+    }
+    if (f->unadopted) {
+        return err_set(e, ERR_NOMEM,
+                       "no memory for jobs of the former gpud, which might run twice");
+    }
+    adopt_over(f);
+    f->work.most = 0; /* turns before the first client do not count */
+    return 0;
 }
 
 int pipeline_start(struct front *f, struct err *e)
@@ -127,9 +150,9 @@ int pipeline_start(struct front *f, struct err *e)
         rc = pipeline_start_launcher(f, e);
     }
     if (rc == 0) {
-        await_adoption(f);
-        adopt_over(f);
-        f->work.most = 0; /* turns before the first client do not count */
+        rc = adopt_all(f, e);
+    }
+    if (rc == 0) {
         /* if a signal stopped the front meanwhile, there are no clients to serve */
         rc = front_life_stops(f->life) ? 0 : start_shm(f, e);
     }

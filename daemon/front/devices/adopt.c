@@ -426,19 +426,26 @@ static void take_staging(struct device *d, struct job *j, const struct msg_recor
     }
 }
 
+/* The client's next request would run the job again. This front ends, and leaves the records to the
+ * next one as they are. */
+static void lacks_memory(struct front *f, uint64_t job)
+{
+    log_say(LOG_NO_MEMORY, "no memory to give job %llu of the former gpud back to its session",
+            (unsigned long long)job);
+    f->unadopted = true;
+}
+
 static void join_owner(struct front *f, struct job *j, const struct msg_record_job *m)
 {
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
-    if (s != NULL && !job_join(j, s)) {
-        log_about(LOG_NO_MEMORY, about_job(j),
-                  "device %u: no memory to give job %llu back to its session",
-                  device_shown(j->device), (unsigned long long)j->id);
+    if (awaited && (s == NULL || !job_join(j, s))) {
+        lacks_memory(f, j->id);
     }
 }
 
 /* A repeated submit gets the answer that the first one got or will get. */
-static void tie_op(struct job *j)
+static void tie_op(struct front *f, struct job *j)
 {
     struct session *s = j->session;
     if (s == NULL || j->seq == 0) {
@@ -448,10 +455,8 @@ static void tie_op(struct job *j)
     if (o == NULL) {
         o = op_create(s, j->seq, NULL);
     }
-    if (o == NULL && !j->async) {
-        job_part(j); /* no memory for its answer, which nothing would acknowledge */
-    }
     if (o == NULL) {
+        lacks_memory(f, j->id);
         return;
     }
     if (o->job != 0 || op_answered(o)) {
@@ -491,7 +496,7 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     job_join_device(j);
     f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
     join_owner(f, j, m);
-    tie_op(j);
+    tie_op(f, j);
 }
 
 static struct job *job_from(struct front *f, struct device *d, const struct record_view *view,
@@ -606,11 +611,11 @@ static void take_departed(struct front *f, struct device *d, const struct record
                           const struct msg_record_job *m, const char *why)
 {
     struct job *j = job_from(f, d, view, m);
-    if (admit(f, d, j, m, 0)) {
+    if (!admit(f, d, j, m, 0)) {
+        lacks_memory(f, view->id);
+    } else if (!f->unadopted) {  /* else its entry has to stay */
         j->epoch = d->epoch - 1; /* of an earlier worker */
         completion_departed(f, j, why);
-    } else {
-        record_drop(d->record, view->entry);
     }
 }
 
@@ -636,6 +641,57 @@ void adopt_lost(struct front *f, struct device *d, const char *why)
     if (record_adopting(d->record)) {
         take_all_departed(f, d, true, why);
     }
+}
+
+/* ---- jobs of workers that cannot be taken over ----------------------------------------------- */
+
+/* Also an asynchronous job is told as the answer to its submission. */
+static void answer_lost(struct front *f, uint64_t job, const struct msg_record_job *m)
+{
+    struct session *s = owner_of(f, m->client_id, m->uid, tenant_of(f, m->tenant));
+    if (m->seq == 0 || (s != NULL && op_find(s, m->seq) != NULL)) {
+        return;
+    }
+    struct op *o = s != NULL ? op_create(s, m->seq, NULL) : NULL;
+    uint8_t room[PROTO_ERROR_BYTES];
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_WORKER_LOST,
+                  "the worker of job %llu could not be taken over; it may have had effects",
+                  (unsigned long long)job);
+    e.effects = ERR_EFFECTS_MAYBE;
+    if (o == NULL || !op_answer(o, proto_error_put(&e, false, room))) {
+        lacks_memory(f, job);
+    }
+}
+
+static void answer_all_lost(struct front *f, struct record *r)
+{
+    struct record_view view;
+    struct msg_record_job m;
+    size_t cursor = 0;
+    while (record_departed(r, true, &cursor, &view)) {
+        if (is_awaited(f, &view, &m)) {
+            answer_lost(f, view.id, &m);
+        }
+    }
+}
+
+/* Takes the record's descriptor. The launcher keeps the record, so a next front says the same.
+ * Where clients may have connected, the jobs have their answers. */
+static void forsake(struct front *f, const struct launcher_inventory *inventory)
+{
+    struct record *r = NULL;
+    struct err e = ERR_INIT;
+    int fd = inventory->fd[WORKER_RECORD];
+    if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
+        f->unadopted = f->unadopted || e.code == ERR_NOMEM;
+        (void)close(fd);
+        return;
+    }
+    if (f->listener == NULL) {
+        answer_all_lost(f, r);
+    }
+    record_destroy(r);
 }
 
 static bool has_awaited(const struct front *f, struct record *r)
@@ -708,9 +764,9 @@ static void turn_away(struct front *f, const struct launcher_inventory *inventor
                 (int)inventory->pid);
     }
     (void)close(inventory->channel);
-    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        (void)close(inventory->fd[i]);
-    }
+    (void)close(inventory->fd[WORKER_INPUT]);
+    (void)close(inventory->fd[WORKER_OUTPUT]);
+    forsake(f, inventory);
     if (named) {
         departing_add(f, inventory->id, name.backend, name.number,
                       name.owner[0] != '\0' ? tenant_key_of(name.owner) : 0);
@@ -734,6 +790,7 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
         log_say(LOG_BUFFER_LOST,
                 "jobs of an ended worker may run again, and its buffers are lost: %s", e.text);
+        f->unadopted = f->unadopted || e.code == ERR_NOMEM;
         (void)close(fd);
         return;
     }
@@ -744,8 +801,11 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     if (d == NULL || d->record != NULL || is_late(f, d)) {
         if (counts) {
             log_say(LOG_BUFFER_LOST,
-                    "the device of an ended worker is unknown or has another: jobs may run again, "
-                    "and buffers are lost");
+                    "the device of an ended worker is unknown or has another: its jobs and buffers "
+                    "are lost");
+        }
+        if (f->listener == NULL) {
+            answer_all_lost(f, r);
         }
         record_destroy(r);
         return;

@@ -321,9 +321,10 @@ struct front {
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;
-    uint64_t input_bytes;              /* of unfinished jobs */
-    unsigned job_count;                /* unfinished */
-    unsigned adopted_arenas;           /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
+    uint64_t input_bytes;    /* of unfinished jobs */
+    unsigned job_count;      /* unfinished */
+    unsigned adopted_arenas; /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
+    bool unadopted; /* a job of the former front found no memory: this front is about to end */
     unsigned queued_count;             /* unfinished jobs that no worker has */
     unsigned any_ready;                /* ready jobs that are not bound to a device */
     struct ready_sum any[CLASS_COUNT]; /* of those, by the time of the mean device */

@@ -48,6 +48,9 @@ static void heard(struct device *d, uint64_t at_ns)
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
+    if (d->front->unadopted) {
+        return; /* the front is about to end: the next one asks again */
+    }
     turn_begin(d->front); /* reads the clock anew, so that the frame reports the past */
     heard(d, turn_now(d->front));
     struct err e;
@@ -335,6 +338,7 @@ void worker_adopt(struct front *f, struct device *d, const struct launcher_inven
             (void)close(fd[i]);
         }
     }
+    f->unadopted = f->unadopted || rc == ERR_NOMEM; /* its record is unknown */
     if (rc != 0) {
         worker_end(f, d, NULL, e.text);
     }

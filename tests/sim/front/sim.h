@@ -158,8 +158,8 @@ struct sim_job {
     unsigned external; /* its workers that were ended from outside while they had it */
     unsigned internal; /* by themselves */
     bool adopted;      /* a front ended while a worker had it */
-    bool forgotten;    /* it is sent again in a new session, which knows nothing of it */
-    uint64_t life;     /* of its client */
+    bool forgotten; /* no record has it, or it is sent again in a session that does not know it */
+    uint64_t life;  /* of its client */
     uint64_t r;
     uint64_t run_ns;     /* that it takes on the first device; 0: follows from `r` */
     unsigned flow, kind; /* sim_load.h's; flow: from 1; 0: none */

@@ -261,8 +261,8 @@ static void check_alone(struct sim *s, struct sim_worker *x, const struct sim_wo
     }
 }
 
-/* A job that wrote outside itself is sent once, unless its session has ended since: its client
- * hears so, and sends it again all the same. */
+/* A job that wrote outside itself is sent once, unless it has no record, or its session has ended
+ * since: its client hears so, and sends it again all the same. */
 static void check_once(struct sim *s, struct sim_worker_job *j)
 {
     struct sim_job *k = j->job;
@@ -270,11 +270,11 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
         return;
     }
     j->attempt = k->external + k->internal;
-    bool excused = k->lied || k->forgotten || s->killed_session || (s->era > 1 && memory_failed());
+    bool excused = k->lied || k->forgotten || s->killed_session;
     if (k->begun == 0 || !k->writes) {
         return;
     }
-    if (!excused) { /* without memory for its record it is forgotten */
+    if (!excused) {
         sim_fail(s,
                  "once: job %" PRIu64 " of client %u, request %" PRIu64
                  ", wrote outside itself, and is sent again",

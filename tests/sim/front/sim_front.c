@@ -488,11 +488,19 @@ static bool adopts(const struct front *f)
     return false;
 }
 
-/* As await_adoption of pipeline_start.c: clients come when all workers have reported. */
+static void front_gone(struct sim *s, bool again);
+
+/* As adopt_all of pipeline_start.c: clients come when all workers have reported. */
 static void await_adoption(struct sim *s)
 {
     struct front *f = s->f;
-    if (s->accepts || f == NULL || (adopts(f) && s->now_ns < s->adopt_until_ns)) {
+    bool waits = f != NULL && adopts(f) && s->now_ns < s->adopt_until_ns && !f->unadopted;
+    if (s->accepts || f == NULL || waits) {
+        return;
+    }
+    if (f->unadopted) {
+        sim_log(s, "front %" PRIu64 " lacks memory for jobs of the former one", s->era);
+        front_gone(s, true);
         return;
     }
     struct device *d;
@@ -580,8 +588,6 @@ static bool goes_on(const struct front *f)
            f->table_queries != NULL || f->losing > 0 || f->leaving != NULL ||
            f->lanes->ready != NULL;
 }
-
-static void front_gone(struct sim *s, bool again);
 
 static void on_front(struct sim *s, const struct hap *h)
 {

@@ -743,6 +743,9 @@ static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
                          owner->key.listener == client_listener(k->client);
         in->job = by_number || (k->id == id && k->id_era == s->era) ? k : NULL;
     }
+    if (in->job != NULL && j->record == 0) { /* there was no memory for its entry */
+        in->job->forgotten = true;
+    }
 }
 
 void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,

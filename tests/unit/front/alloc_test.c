@@ -18,6 +18,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/workers/record.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"
@@ -551,8 +552,68 @@ START_TEST(a_job_is_taken_over_with_what_it_writes)
 }
 END_TEST
 
+/* A job of a worker that has ended, which wrote outside itself. */
+static bool depart_once(void *data)
+{
+    struct fake *k = data;
+    struct device *d = &k->device[0];
+    const struct session_key key = {.client_id = {7}, .uid = 1000};
+    struct capbuf out;
+    long kept = left;
+    left = -1;
+    capbuf_init(&out, 4096);
+    const struct msg_record_job m = {.client_id = bytes_of(key.client_id, sizeof key.client_id),
+                                     .uid = key.uid,
+                                     .tenant = bytes_str(k->tenant->name),
+                                     .seq = 9};
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &m, &out, NULL), 0);
+    fake_given(k, 0, RECORD_JOB, 1, capbuf_view(&out));
+    left = kept;
+    adopt_lost(&k->f, d, "its worker was ended");
+    kept = left;
+    left = -1;
+    struct job *j = job_find(k->f.jobs, 1);
+    struct session *s = session_find(k->f.sessions, &key);
+    bool told = s != NULL && op_find(s, 9) != NULL && k->state[1] == JOB_LOST;
+    ck_assert_int_ne(told, k->f.unadopted);
+    ck_assert_uint_gt(record_used(d->record), 0); /* for the next front */
+    if (j != NULL && !job_ended(j)) {
+        completion_departed(&k->f, j, "its worker was ended");
+    }
+    if (s != NULL) {
+        session_end(&k->f, s);
+    }
+    capbuf_finish(&out);
+    fake_destroy(k);
+    left = kept;
+    return told;
+}
+
+/* In a front of its own each time. */
+static bool depart(void *data)
+{
+    long kept = left;
+    (void)data;
+    left = -1;
+    struct fake *k = fake_create();
+    left = kept;
+    return depart_once(k);
+}
+
+/* FAULT other: a new front has no memory for a job that ran under the former one
+ * required: the start fails and the next one tries again: the job does not run twice
+ * defence: `front/devices/adopt.c`: lacks_memory; `front/pipeline_start.c`: adopt_all
+ * also: `front_inventory_test`: jobs_of_an_unknown_device_are_lost; `front_sim`
+ * mutants: unadopted-departed, unadopted-owner, unadopted-answer, unknown-worker */
+START_TEST(a_departed_job_is_told_or_the_front_does_not_serve)
+{
+    ck_assert_uint_ge(each_failure(depart, NULL), 4);
+}
+END_TEST
+
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
            leaving_needs_no_memory, programs_and_results_live_through_each,
            sessions_live_through_each, events_live_through_each, an_end_is_told_without_memory,
            staging_is_asked_for_again, opening_a_variable_lives_through_each,
-           a_job_is_taken_over_with_what_it_writes)
+           a_job_is_taken_over_with_what_it_writes,
+           a_departed_job_is_told_or_the_front_does_not_serve)

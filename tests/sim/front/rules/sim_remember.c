@@ -5,13 +5,11 @@
 #include "daemon/front/model/sessions.h"
 #include "tests/sim/front/sim.h"
 
-/* Could no former front end the session? A launcher's end takes the records with it, and without
- * memory there may be none. */
+/* Could no former front end the session? A launcher's end takes the records with it. */
 static bool is_owed(const struct sim *s, const struct sim_client *c)
 {
     bool in_time = s->now_ns - c->left_ns < s->p.linger_ms * NS_PER_MS;
-    return in_time && !c->said_bye && !s->killed_session && !s->gave_up && s->launchers == 0 &&
-           !memory_failed();
+    return in_time && !c->said_bye && !s->killed_session && !s->gave_up && s->launchers == 0;
 }
 
 static bool is_known(struct session *x, const struct sim_request *q)
@@ -25,7 +23,7 @@ void rules_remembered(struct sim *s, const struct sim_client *c)
     for (unsigned i = 0; i < c->open_count && is_owed(s, c); i++) {
         const struct sim_request *q = c->open[i];
         const struct sim_job *j = q->job;
-        bool ran = j != NULL && j->begun > 0 && j->writes && !j->async && !j->lied;
+        bool ran = j != NULL && j->begun > 0 && j->writes && !j->async && !j->lied && !j->forgotten;
         if (ran && !is_known(x, q)) {
             sim_fail(s,
                      "remembered: request %" PRIu64

@@ -1,12 +1,19 @@
 /* What a worker from before tells of itself, to a front that may not be the first to ask. */
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/session_end.h"
+#include "daemon/front/workers/launcher_link.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker_frames.h"
 #include "proto/codec.h"
@@ -373,6 +380,69 @@ START_TEST(a_session_lingers_from_the_end_of_the_adoption)
 }
 END_TEST
 
+static int memory(void)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+/* A record with a job that wrote outside itself, for request 9. */
+static int record_with_job(void)
+{
+    static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {7};
+    const struct msg_record_job m = {.client_id = bytes_of(id, sizeof id),
+                                     .uid = 1000,
+                                     .tenant = bytes_str("uid:1000"),
+                                     .seq = 9};
+    struct record *r = NULL;
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(record_create(70, &r, NULL), 0);
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &m, &out, NULL), 0);
+    ck_assert_uint_ne(record_put(r, 0, RECORD_JOB, 5, capbuf_view(&out)), 0);
+    int fd = fcntl(record_fd(r), F_DUPFD_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    capbuf_finish(&out);
+    record_destroy(r);
+    return fd;
+}
+
+/* A worker, or with pid 0 the record of one, whose device has no place or name here. */
+static void list_unknown(struct fake *k, pid_t pid)
+{
+    struct launcher_inventory inventory = {
+        .id = 70, .pid = pid, .channel = -1, .fd = {-1, -1, record_with_job()}};
+    if (pid != 0) {
+        inventory.channel = memory();
+        inventory.fd[WORKER_INPUT] = memory();
+        inventory.fd[WORKER_OUTPUT] = memory();
+    }
+    adopt_worker(&k->f, &inventory);
+}
+
+/* They must not run again on another device. */
+START_TEST(jobs_of_an_unknown_device_are_lost)
+{
+    struct fake *k = fake_create();
+    list_unknown(k, _i);
+    ck_assert(!k->f.unadopted);
+    struct session *s = k->f.sessions;
+    ck_assert_ptr_nonnull(s);
+    const struct op *o = op_find(s, 9);
+    ck_assert(o != NULL && op_answered(o));
+    struct msg_error m;
+    ck_assert_int_eq(proto_decode(&schema_msg_error, bytes_of(o->reply, o->reply_size), &m, NULL),
+                     0);
+    ck_assert_int_eq(m.code, ERR_WORKER_LOST);
+    ck_assert_uint_eq(m.effects, ERR_EFFECTS_MAYBE);
+    list_unknown(k, _i); /* told once */
+    ck_assert_uint_eq(s->ops.count, 1);
+    session_end(&k->f, s);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A tenant that is trusted since has its buffers in a worker of all. A worker of its own
  * that has yet to end was taken over, too. */
 START_TEST(a_tenant_is_where_it_has_something)
@@ -458,11 +528,29 @@ START_TEST(what_has_read_too_old_content_fails)
 }
 END_TEST
 
-SUITE_MAIN("inventory", what_read_too_old_content_is_told, what_has_read_too_old_content_fails,
-           the_end_of_an_older_inventory_is_none, what_ran_before_has_its_time_and_its_place,
-           what_ran_before_has_the_limit_of_the_settings, a_job_pauses_and_goes_on,
-           what_was_freed_before_goes_once_nobody_asks_for_it,
-           what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
-           a_worker_frees_a_buffer_that_cannot_be_taken_over,
-           a_session_lingers_from_the_end_of_the_adoption, a_tenant_is_where_it_has_something,
-           what_was_written_into_what_was_freed_is_told)
+int main(void)
+{
+    Suite *suite = suite_create("inventory");
+    TCase *tcase = tcase_create("inventory");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, what_read_too_old_content_is_told);
+    tcase_add_test(tcase, what_has_read_too_old_content_fails);
+    tcase_add_test(tcase, the_end_of_an_older_inventory_is_none);
+    tcase_add_test(tcase, what_ran_before_has_its_time_and_its_place);
+    tcase_add_test(tcase, what_ran_before_has_the_limit_of_the_settings);
+    tcase_add_test(tcase, a_job_pauses_and_goes_on);
+    tcase_add_test(tcase, what_was_freed_before_goes_once_nobody_asks_for_it);
+    tcase_add_test(tcase, what_was_freed_before_stays_while_its_client_restores);
+    tcase_add_test(tcase, what_is_being_restored_is_awaited);
+    tcase_add_test(tcase, a_worker_frees_a_buffer_that_cannot_be_taken_over);
+    tcase_add_test(tcase, a_session_lingers_from_the_end_of_the_adoption);
+    tcase_add_loop_test(tcase, jobs_of_an_unknown_device_are_lost, 0, 2);
+    tcase_add_test(tcase, a_tenant_is_where_it_has_something);
+    tcase_add_test(tcase, what_was_written_into_what_was_freed_is_told);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
