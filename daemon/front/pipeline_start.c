@@ -123,6 +123,16 @@ static int adopt_all(struct front *f, struct err *e)
     return 0;
 }
 
+/* If a signal has stopped the front meanwhile, there are no clients to serve. */
+static int start_clients(struct front *f, struct err *e)
+{
+    int rc = front_life_stops(f->life) ? 0 : start_shm(f, e);
+    if (rc == 0 && f->record_file != NULL) {
+        rc = record_start_file(f, f->record_file, f->record_file_data, e);
+    }
+    return rc == 0 && !front_life_stops(f->life) ? start_listener(f, e) : rc;
+}
+
 int pipeline_start(struct front *f, struct err *e)
 {
     pipeline_init(f);
@@ -137,30 +147,10 @@ int pipeline_start(struct front *f, struct err *e)
     if (rc == 0) {
         pipeline_metrics(f);
     }
-    if (rc == 0) {
-        rc = start_lanes(f, e);
-    }
-    if (rc == 0) {
-        rc = processes_create(f->loop, on_process_ended, f, &f->processes, e);
-    }
-    if (rc == 0) {
-        rc = building_init(f, e);
-    }
-    if (rc == 0) {
-        rc = pipeline_start_launcher(f, e);
-    }
-    if (rc == 0) {
-        rc = adopt_all(f, e);
-    }
-    if (rc == 0) {
-        /* if a signal stopped the front meanwhile, there are no clients to serve */
-        rc = front_life_stops(f->life) ? 0 : start_shm(f, e);
-    }
-    if (rc == 0 && f->record_file != NULL) {
-        rc = record_start_file(f, f->record_file, f->record_file_data, e);
-    }
-    if (rc == 0 && !front_life_stops(f->life)) {
-        rc = start_listener(f, e);
-    }
-    return rc;
+    rc = rc == 0 ? start_lanes(f, e) : rc;
+    rc = rc == 0 ? processes_create(f->loop, on_process_ended, f, &f->processes, e) : rc;
+    rc = rc == 0 ? building_init(f, e) : rc;
+    rc = rc == 0 ? pipeline_start_launcher(f, e) : rc;
+    rc = rc == 0 ? adopt_all(f, e) : rc;
+    return rc == 0 ? start_clients(f, e) : rc;
 }
