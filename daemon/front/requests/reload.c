@@ -7,6 +7,7 @@
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/model/request.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/requests/hello.h"
 #include "daemon/front/settings/accepted.h"
 #include "daemon/front/settings/tls_files.h"
@@ -77,6 +78,7 @@ static void take_over(struct front *f, struct reload *r)
     log_set_level(f->config.log_level);
     f->hooks.settings_changed(f);
     session_rules_changed(f);
+    wake_at(f, front_now(f)); /* what waits for a time or a place has other ones now */
     log_say(LOG_SETTINGS_READ, "settings were read again");
     if (waiting[0] != '\0') {
         log_say(LOG_SETTINGS_WAIT,

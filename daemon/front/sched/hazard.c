@@ -180,6 +180,11 @@ static void entry_discard(struct work_use *use)
     use->entry = NULL;
 }
 
+static void note_place(struct buffer *b, const struct job *j)
+{
+    b->roams = b->roams || (j->device != NULL && j->device->index != b->device);
+}
+
 static void entry_link(struct work_use *use)
 {
     struct buffer *b = use->buffer;
@@ -196,7 +201,7 @@ static void entry_link(struct work_use *use)
     g->urgent = g->urgent || j->sched.urgent;
     b->writers += g->writes;
     b->users++;
-    b->roams = b->roams || (j->device != NULL && j->device->index != b->device);
+    note_place(b, j);
 }
 
 /* Everything that can fail comes first, so that a failure changes nothing. */
@@ -227,6 +232,13 @@ int hazard_enter(struct job *j, struct err *e)
         entry_link(&j->work.uses[i]);
     }
     return 0;
+}
+
+void hazard_bound(const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        note_place(j->work.uses[i].buffer, j);
+    }
 }
 
 bool hazard_join(struct job *j, struct buffer *b)

@@ -34,6 +34,8 @@ struct hazard_check {
 /* Enters a new job behind the jobs that use the same buffers and parts of arenas. A failure changes
  * nothing. ERR_BUSY: too many parts of its arenas are in use (ARENA_PARTS_MAX). ERR_NOMEM. */
 int hazard_enter(struct job *j, struct err *e);
+/* The entered job goes to another device than before. */
+void hazard_bound(const struct job *j);
 /* Makes an entered job read one more buffer, which no earlier job uses. false: no memory, or it
  * uses WORK_USES_MAX buffers; nothing is changed. */
 bool hazard_join(struct job *j, struct buffer *b);

@@ -351,6 +351,7 @@ bool placing_back(struct front *f, struct job *j, const struct buffer *b)
     away->jobs--;
     home->jobs++;
     j->work.device = (int)home->index;
+    hazard_bound(j);
     queue_offer(f, j);
     return true;
 }

@@ -606,6 +606,37 @@ START_TEST(a_job_that_strays_goes_back)
 }
 END_TEST
 
+/* One buffer was on the device that it leaves, and no job took it from there before. */
+START_TEST(a_job_that_goes_back_takes_the_others_along)
+{
+    begin();
+    struct job *j = fake_job(k, 1);
+    j->strays = true;
+    k->device[1].jobs = 1;
+    fake_reads(j, here, 0, BYTES);
+    fake_reads(j, far, 0, BYTES);
+    (void)fake_submit(k, j);
+    turn();
+    answer(0, here->handle, 0);
+    answer(1, here->handle, ERR_DEVICE_MEMORY);
+    ck_assert_ptr_eq(j->device, &k->device[0]);
+    ck_assert_int_eq(far->move, MOVE_COPIES);
+    struct job *next = reader(1, false, true);
+    ck_assert_uint_eq(k->sent, 0);
+    answer(1, far->handle, 0);
+    answer(0, far->handle, 0);
+    is_on(far, 0);
+    ck_assert_uint_eq(k->sent, 1);
+    finish(j);
+    answer(0, far->handle, 0);
+    answer(1, far->handle, 0);
+    is_on(far, 1);
+    ck_assert_uint_eq(k->sent, 2);
+    finish(next);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(other_workers_say_nothing_of_it)
 {
     struct err e = ERR_INIT;
@@ -636,6 +667,7 @@ int main(void)
     tcase_add_test(tc, without_its_job_the_copy_is_dropped);
     tcase_add_test(tc, a_variable_elsewhere_is_not_waited_for);
     tcase_add_loop_test(tc, a_job_that_strays_goes_back, 0, 2);
+    tcase_add_test(tc, a_job_that_goes_back_takes_the_others_along);
     tcase_add_test(tc, other_workers_say_nothing_of_it);
     tcase_add_loop_test(tc, none_moves_from_or_to_one_that_leaves, 0, 2 * LEAVINGS);
     tcase_add_test(tc, from_a_device_without_worker_it_moves);

@@ -158,6 +158,26 @@ START_TEST(what_is_wrong_changes_nothing)
 }
 END_TEST
 
+/* A tenant that waits for a place may have one now, though nothing else was to happen. */
+START_TEST(what_waits_is_looked_at)
+{
+    struct err e = ERR_INIT;
+    begin("");
+    k->f.wake_ns = NS_NEVER;
+    outcome = ERR_INVALID;
+    uv_sem_post(&gate);
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(k->f.wake_ns, NS_NEVER);
+    outcome = 0;
+    uv_sem_post(&gate);
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(k->f.wake_ns, fake_now());
+    finish();
+}
+END_TEST
+
 /* The daemon ends meanwhile: nothing is taken over. */
 START_TEST(an_end_meanwhile)
 {
@@ -287,6 +307,6 @@ START_TEST(an_end_answers_nobody)
 END_TEST
 
 SUITE_MAIN("reload", a_slow_reading_holds_up_nobody, what_is_wrong_changes_nothing,
-           an_end_meanwhile, what_does_not_end_is_left_behind, it_is_known_whether_one_is_under_way,
-           who_asks_is_answered_once, the_session_ends_meanwhile, too_many_ask,
-           an_end_answers_nobody)
+           what_waits_is_looked_at, an_end_meanwhile, what_does_not_end_is_left_behind,
+           it_is_known_whether_one_is_under_way, who_asks_is_answered_once,
+           the_session_ends_meanwhile, too_many_ask, an_end_answers_nobody)
