@@ -67,6 +67,18 @@ static void release_later(const struct job *j)
     }
 }
 
+/* Nothing of it ran while it waited: its part of the device counts from now. */
+static void begin_part(struct job *j)
+{
+    struct line *l = device_line(j->device);
+    struct job_charge *c = &j->sched.charge;
+    line_pass(l, turn_now(j->device->front));
+    if (c->since_ns != 0) { /* it is charged */
+        c->portion = c->spent.portion = l->portion;
+        c->since_ns = c->spent.at_ns = l->portion_ns;
+    }
+}
+
 void job_await_memory(struct job *j, bool waits)
 {
     job_set_wait(j, waits ? WAIT_MEMORY : WAIT_NOTHING);
@@ -75,6 +87,7 @@ void job_await_memory(struct job *j, bool waits)
     } else {
         release_later(j);
         enter_stream(j);
+        begin_part(j);
     }
 }
 

@@ -499,13 +499,14 @@ void shares_adopted(struct front *f, struct job *j)
 }
 
 /* A job's part of `ns`: as much of it as it had of the line since `since_ns`, when the line's
- * portion was `portion`. */
+ * portion was `portion`. The front may hear of its begin and its end in one turn. */
 static uint64_t part_of(struct line *l, uint64_t portion, uint64_t since_ns, uint64_t ns,
                         uint64_t now)
 {
     line_pass(l, now);
     uint64_t time = now - since_ns;
-    uint64_t part = time > 0 ? (l->portion - portion) / time : PORTION_UNIT;
+    uint64_t streams = l->streams > 0 ? l->streams : 1;
+    uint64_t part = time > 0 ? (l->portion - portion) / time : PORTION_UNIT / streams;
     return part < PORTION_UNIT ? ns * part / PORTION_UNIT : ns;
 }
 

@@ -14,7 +14,8 @@
 struct charge_entry {
     uint64_t id, worker, since_ns;
     double since;
-    bool waited; /* for memory: it was in no stream meanwhile */
+    bool waits; /* for memory, when this was last looked at */
+    bool again; /* it was sent twice: its time is the sum of both */
     UT_hash_handle hh;
 };
 
@@ -68,6 +69,23 @@ static unsigned count_streams(const struct device *d)
     return (unsigned)__builtin_popcount(bits);
 }
 
+/* A job that waits for memory is in no stream: its part of the device counts from the end of the
+ * wait. */
+static void pass_waits(struct sim *s)
+{
+    struct charge_entry *x;
+    struct charge_entry *next;
+    HASH_ITER(hh, s->charges->entry, x, next)
+    {
+        const struct job *j = job_find(s->f->jobs, x->id);
+        if (x->waits && j != NULL && j->device != NULL) {
+            x->since_ns = s->now_ns;
+            x->since = s->charges->device[device_shown(j->device)].parts;
+        }
+        x->waits = j != NULL && j->wait == WAIT_MEMORY;
+    }
+}
+
 /* Counts the time until now with the streams that had jobs. */
 static void pass(struct sim *s)
 {
@@ -82,6 +100,7 @@ static void pass(struct sim *s)
         b->device[i].streams = streams;
     }
     b->at_ns = s->now_ns;
+    pass_waits(s);
 }
 
 void charge_step(struct sim *s)
@@ -111,11 +130,18 @@ void charge_sent(struct sim *s, const struct device *d, uint64_t job)
         x->id = job;
         HASH_ADD(hh, s->charges->entry, id, sizeof x->id, x);
     } else {
-        x->waited = true; /* it is sent again: its time is the sum of both */
+        x->again = true;
     }
     x->worker = d->worker;
     x->since_ns = s->now_ns;
     x->since = s->charges->device[device_shown(d)].parts;
+}
+
+/* Of its device, with that of the job, which has just left. */
+static unsigned streams_with(const struct sim *s, const struct job *j)
+{
+    return s->charges->device[device_shown(j->device)].streams +
+           (j->device->stream_load[j->stream] == 0);
 }
 
 static void check(struct sim *s, const struct job *j, const struct charge_entry *x)
@@ -123,7 +149,8 @@ static void check(struct sim *s, const struct job *j, const struct charge_entry 
     unsigned device = device_shown(j->device);
     double ran = (double)job_ran_ns(j, s->now_ns);
     double time = (double)(s->now_ns - x->since_ns);
-    double part = time > 0 ? (s->charges->device[device].parts - x->since) / time : 1;
+    double part =
+        time > 0 ? (s->charges->device[device].parts - x->since) / time : 1.0 / streams_with(s, j);
     double due = ran * (part < 1 ? part : 1);
     double off =
         (double)j->device_ns > due ? (double)j->device_ns - due : due - (double)j->device_ns;
@@ -147,7 +174,7 @@ void charge_ended(struct sim *s, const struct job *j)
         return;
     }
     charge_step(s);
-    bool plain = j->state == JOB_DONE && !x->waited && j->tenant != NULL && j->device != NULL &&
+    bool plain = j->state == JOB_DONE && !x->again && j->tenant != NULL && j->device != NULL &&
                  !job_adopted(j) && s->now_ns > s->stalled_ns + NS_PER_S && !memory_failed() &&
                  s->p.pauses == 0;
     if (plain) {

@@ -1,6 +1,7 @@
 /* What jobs change in the account of their tenant: each run once, each end once. */
 #include "daemon/front/sched/charge.h"
 
+#include "daemon/front/model/flight.h"
 #include "daemon/front/sched/conclude.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -77,6 +78,44 @@ START_TEST(jobs_beside_each_other_share_the_time)
 }
 END_TEST
 
+/* FAULT other: a job waits for memory on a full device
+ * required: what it runs then is charged, and no part of it is taken away for the time before
+ * defence: `front/model/flight.c`: begin_part
+ * mutants: charge-memory */
+START_TEST(a_job_that_waited_for_memory_pays_for_what_it_ran)
+{
+    k = fake_create();
+    struct job *j = sent();
+    job_await_memory(j, true);
+    fake_pass(NS_PER_S); /* nothing runs */
+    job_await_memory(j, false);
+    runs(j, 4 * NS_PER_MS);
+    fake_done(k, j, 0);
+    expect(4 * NS_PER_MS, 1);
+    fake_turn(k);
+    fake_destroy(k);
+}
+END_TEST
+
+/* The front was busy meanwhile: the times are those that the worker reports. */
+START_TEST(jobs_that_begin_and_end_in_one_turn_share_the_time)
+{
+    k = fake_create();
+    struct job *a = sent();
+    struct job *b = sent();
+    ck_assert_uint_ne(a->stream, b->stream);
+    job_await_memory(a, true);
+    fake_pass(4 * NS_PER_MS);
+    job_await_memory(a, false);
+    a->started_ns = fake_now() - 4 * NS_PER_MS;
+    fake_done(k, a, 0);
+    ck_assert_uint_eq(a->device_ns, 2 * NS_PER_MS);
+    fake_done(k, b, 0);
+    fake_turn(k);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A job that ended otherwise counts its copies if it may have made them. */
 START_TEST(ends_are_told_apart)
 {
@@ -130,4 +169,6 @@ START_TEST(a_counted_job_is_not_counted_again)
 END_TEST
 
 SUITE_MAIN("charge", every_run_is_charged, jobs_beside_each_other_share_the_time,
-           ends_are_told_apart, a_counted_job_is_not_counted_again)
+           a_job_that_waited_for_memory_pays_for_what_it_ran,
+           jobs_that_begin_and_end_in_one_turn_share_the_time, ends_are_told_apart,
+           a_counted_job_is_not_counted_again)
