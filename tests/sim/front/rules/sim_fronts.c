@@ -154,6 +154,16 @@ void turns_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns)
     }
 }
 
+/* Other clients, kernels or processes have what leads to where it is. */
+static void check_move(struct sim *s, const struct msg_f_buffer_seal *m)
+{
+    const struct buffer *b = idmap_get(&s->f->buffers, m->id);
+    bool known = b != NULL && (b->name[0] != '\0' || b->openers > 0 || b->variable != NULL);
+    if (known && b->move != MOVE_NONE) {
+        sim_fail(s, "frame: buffer %#" PRIx64 " moves, and others know it where it is", m->id);
+    }
+}
+
 /* What it has goes to the host, and it ends. A worker that has yet to open its device is asked when
  * it has. */
 void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
@@ -166,7 +176,11 @@ void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
         sim_fail(s, "frame: worker %" PRIu64 " is asked for buffer %#" PRIx64 ", %s", x->id, id,
                  x->ready ? "which it has" : "and has not opened its device");
     }
-    if (asks && (d->state == DEVICE_RESTING || d->killed_ns != 0) && !memory_failed()) {
+    if (schema == &schema_msg_f_buffer_seal) {
+        check_move(s, msg);
+    }
+    bool leaves = d->state == DEVICE_RESTING || d->killed_ns != 0 || device_yields(d);
+    if (asks && leaves && !memory_failed()) {
         sim_fail(s, "frame: the worker of device %u is to end, and is asked for a buffer",
                  d->index);
     }
