@@ -85,6 +85,11 @@ static bool more(void *data, bool first)
 static const struct link_callbacks link_callbacks = {
     .frame = frame, .broken = broken, .more = more};
 
+static bool is_spare(const struct front *f, const struct device *d)
+{
+    return d->owner != NULL && d->owner == f->spare;
+}
+
 /* A spare worker has a name of its own, so that what its driver compiles is of no other worker: the
  * launcher empties such a folder before the next owner gets it. */
 static void name_owner(const struct front *f, const struct device *d,
@@ -92,7 +97,7 @@ static void name_owner(const struct front *f, const struct device *d,
 {
     uint64_t front = 0;
     memcpy(&front, f->daemon_id, sizeof front);
-    if (d->owner != NULL && d->owner == f->spare) {
+    if (is_spare(f, d)) {
         (void)snprintf(ret_name, PROTO_NAME_MAX + 1, "%s %016" PRIx64 " %" PRIu64, DOMAIN_SPARE,
                        front, d->worker);
     } else {
@@ -184,10 +189,12 @@ void worker_backend(struct device *d, const char *backend)
     d->recorded = 0;
 }
 
-/* The record for a worker that starts. The next front goes on behind the ids of jobs so far. */
+/* The record for a worker that starts. The next front goes on behind the ids of jobs so far. Each
+ * spare worker has its own, as it has its own name: the launcher keeps that of one that has ended.
+ */
 static int begin_record(struct device *d, struct err *e)
 {
-    if (d->recorded == 0) {
+    if (d->recorded == 0 || is_spare(d->front, d)) {
         record_destroy(d->record);
         d->record = NULL;
     }

@@ -859,8 +859,8 @@ struct sim {
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */
-    uint64_t up_era;     /* of the last front that was up; rules/sim_waits.c's, as the next */
-    uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does */
+    uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does.
+                            rules/sim_waits.c's, as the next */
     struct {
         uint64_t job, since_ns; /* that waits for staging memory which is there; 0: none does */
         unsigned fails;

@@ -457,6 +457,7 @@ static void front_make(struct sim *s)
     pipeline_init(f);
     files_read(s);
     accounts_follow(s);
+    waits_follow(s);
     access_follow(s);
     turns_begin();
     metrics_follow(s);

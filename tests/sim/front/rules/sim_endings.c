@@ -27,13 +27,20 @@ static uint64_t passed_ns(const struct sim *s, uint64_t since_ns)
     return !stood ? ns : ns > s->missed_ns ? ns - s->missed_ns : 0;
 }
 
+/* To the front one that has ended runs until its worker reports that. */
+static bool runs_on(const struct sim_worker_job *j)
+{
+    bool unreported = j->state == WJOB_ENDED && !j->reported && j->began_ns != 0;
+    return j->state == WJOB_RUNS || unreported;
+}
+
 /* A job that runs has its limit; one that has not begun as far as the front knows has the time of
  * two and a second more, and the worker gives a sign of life after that. */
 static bool exceeds(const struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
 {
     uint64_t limit_ns = limit_of(s, j->job);
     const struct job *known = job_find(s->f->jobs, j->id);
-    bool ran = j->state == WJOB_RUNS && passed_ns(s, j->began_ns) >= limit_ns;
+    bool ran = runs_on(j) && passed_ns(s, j->began_ns) >= limit_ns;
     if (ran || known == NULL || job_adopted(known)) {
         return true;
     }
@@ -66,8 +73,7 @@ void endings_sleep(struct sim *s)
 static void note_overslept(const struct sim *s, const struct sim_worker *x)
 {
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->job != NULL && j->state == WJOB_RUNS &&
-            passed_ns(s, j->began_ns) >= limit_of(s, j->job)) {
+        if (j->job != NULL && runs_on(j) && passed_ns(s, j->began_ns) >= limit_of(s, j->job)) {
             j->job->overslept = j->job->slept;
         }
     }

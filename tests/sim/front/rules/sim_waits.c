@@ -14,28 +14,27 @@
 
 /* ---- a start --------------------------------------------------------------------------------- */
 
+static struct {
+    struct sim *s;
+    void (*changed)(struct front *f, struct device *d); /* the front's own hook */
+} start;
+
+/* Also one whose worker has just ended: the next one follows at once. */
 static bool is_opening(const struct device *d)
 {
     bool on = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
               d->state == DEVICE_ADOPTING || d->state == DEVICE_PROBING ||
-              d->state == DEVICE_REPLACED;
+              d->state == DEVICE_REPLACED || d->state == DEVICE_WAITING;
     return on && d->absences == 0 && d->failures < 2;
 }
 
 /* A front is up when a device serves, or when none is left that may yet do so. */
-static void check_up(struct sim *s)
+static void check_up(struct sim *s, const struct front *f)
 {
-    struct front *f = s->f;
-    bool first = f->ready_reported && s->up_era != s->era;
-    bool serves = false;
-    if (!first) {
-        return;
-    }
-    s->up_era = s->era;
+    bool serves = f->config.min_devices == 0;
     for (unsigned i = 0; i < f->device_count; i++) {
         serves = serves || device_serves(f->device[i]);
     }
-    serves = serves || f->config.min_devices == 0;
     for (unsigned i = 0; i < f->device_count && !serves; i++) {
         const struct device *d = f->device[i];
         if (is_opening(d) && !device_drains(d)) {
@@ -45,6 +44,23 @@ static void check_up(struct sim *s)
                      i);
         }
     }
+}
+
+/* It is judged when it says so: the worker that serves then may end in the same turn. */
+static void on_device_changed(struct front *f, struct device *d)
+{
+    bool up = f->ready_reported;
+    start.changed(f, d);
+    if (!up && f->ready_reported) {
+        check_up(start.s, f);
+    }
+}
+
+void waits_follow(struct sim *s)
+{
+    start.s = s;
+    start.changed = s->f->hooks.device_changed;
+    s->f->hooks.device_changed = on_device_changed;
 }
 
 /* ---- jobs and clients ------------------------------------------------------------------------ */
@@ -243,7 +259,6 @@ void waits_check(struct sim *s)
     if (memory_failed()) {
         check_staging(s);
     }
-    check_up(s);
     check_hope(s);
     check_owed(s);
     check_content(s);

@@ -12,6 +12,7 @@
 struct sim;
 struct sim_worker;
 
+void waits_follow(struct sim *s); /* a front begins */
 void waits_check(struct sim *s);
 void waits_check_all(struct sim *s); /* now and then */
 /* Is the channel to the worker so full that this frame, which ends something in it, cannot be sent?

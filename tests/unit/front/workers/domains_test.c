@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
@@ -23,7 +25,8 @@ static struct fake *k;
 static uint64_t started[8], killed[8];
 static unsigned starts, kills;
 static char limit_of[8][32]; /* --memory-limit of each that started */
-static bool prepared[8];     /* whether a successor of each is to be prepared */
+static ino_t record_of[8];
+static bool prepared[8]; /* whether a successor of each is to be prepared */
 static struct {
     uint8_t bytes[128];
     size_t size;
@@ -41,6 +44,9 @@ static int start_worker(struct launcher_link *l, const struct worker_order *w, s
             (void)snprintf(limit_of[starts], sizeof limit_of[0], "%s", w->args[i + 1]);
         }
     }
+    struct stat record = {.st_ino = 0};
+    (void)fstat(w->fd[WORKER_RECORD], &record);
+    record_of[starts] = record.st_ino;
     prepared[starts] = w->prepare;
     started[starts++] = w->id;
     return 0;
@@ -649,6 +655,7 @@ START_TEST(a_lost_spare_worker_is_replaced)
 {
     begin_spare();
     struct device *d = spare();
+    int kept = dup(record_fd(d->record)); /* by the launcher, under the name of that worker */
     ends(d);
     ck_assert_int_eq(d->state, DEVICE_WAITING);
     struct tenant *b = apart("b");
@@ -661,6 +668,8 @@ START_TEST(a_lost_spare_worker_is_replaced)
     worker_watch(&k->f, fake_now(), 0);
     ck_assert_int_eq(d->state, DEVICE_STARTING);
     ck_assert_str_eq(d->owner->name, DOMAIN_SPARE);
+    ck_assert_uint_ne(record_of[starts - 1], record_of[0]);
+    (void)close(kept);
     opens(d);
     opens(x);
     spare_ends(d);
