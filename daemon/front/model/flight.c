@@ -22,6 +22,16 @@ bool turn_outstays(const struct device *d, const struct job *j)
     return j->dispatched_ns <= d->outstayed_ns;
 }
 
+struct job *job_first_running(const struct device *d)
+{
+    struct job *first = NULL;
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        bool before = first == NULL || j->clock.place < first->clock.place;
+        first = j->clock.place != 0 && before ? j : first;
+    }
+    return first;
+}
+
 void job_make_way(struct job *j)
 {
     struct device *d = j->device;

@@ -15,6 +15,8 @@ void job_await_memory(struct job *j, bool waits);
 /* Whether others no longer wait for the end of the job, which is in flight on the worker
  * (sched/turns.h). */
 bool turn_outstays(const struct device *d, const struct job *j);
+/* Of the jobs that are seen to run the one that began first: it has the device. NULL: none is. */
+struct job *job_first_running(const struct device *d);
 /* Pauses a running job (job_pause). It remains in flight. For the jobs that began after it, time
  * limits count from now. */
 void job_make_way(struct job *j);

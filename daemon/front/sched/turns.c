@@ -226,14 +226,17 @@ static void overran(struct front *f, struct turn *t, struct device *d, uint64_t 
 }
 
 /* The turn is over when its length has passed since it began, since another worker waits, since a
- * job of its worker ended last, and since it got the first that it has. It overruns when it is late
+ * job of its worker ended last, since it got the first that it has, and since the one that has the
+ * device began: that may have waited behind a job that lacked memory. It overruns when it is late
  * for the second time: between the two the loop reads what the worker has sent. */
 static void watch_worker(struct front *f, struct device *base, struct device *d, uint64_t now)
 {
     struct turn *t = &base->turn;
+    const struct job *runs = job_first_running(d);
     uint64_t since = d == t->holder && t->began_ns > t->rival_ns ? t->began_ns : t->rival_ns;
     since = d->ran_ns > since ? d->ran_ns : since;
     since = d->inflight->dispatched_ns > since ? d->inflight->dispatched_ns : since;
+    since = runs != NULL && runs->clock.turned_ns > since ? runs->clock.turned_ns : since;
     uint64_t over_ns = ns_add(since, overrun_ns(f, t));
     bool late = d->overdue;
     d->overdue = false;

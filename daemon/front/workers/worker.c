@@ -12,6 +12,7 @@
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/beater.h"
 #include "daemon/front/workers/blame.h"
@@ -604,21 +605,10 @@ static void end_overdue(struct front *f, struct device *d, struct job *j, uint64
     worker_end(f, d, apart ? NULL : j, why);
 }
 
-/* Of the jobs that are seen to run the one that began first: it has the device. NULL: none is. */
-static struct job *first_running(const struct device *d)
-{
-    struct job *first = NULL;
-    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
-        bool before = first == NULL || j->clock.place < first->clock.place;
-        first = j->clock.place != 0 && before ? j : first;
-    }
-    return first;
-}
-
 enum overrun worker_overran(struct front *f, struct device *d, uint64_t since_ns)
 {
     char why[sizeof d->ending];
-    struct job *j = first_running(d);
+    struct job *j = job_first_running(d);
     uint64_t over_ns = f->config.turn_overrun_ms * NS_PER_MS;
     if (j == NULL || d->worker == 0 || d->killed_ns != 0) {
         return OVERRUN_UNSEEN;

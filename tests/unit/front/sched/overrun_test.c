@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/conduct.h"
@@ -226,6 +227,32 @@ START_TEST(a_long_turn_without_rivals_is_no_overrun)
     fake_done(k, b, 0);
     fake_turn(k);
     ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* FAULT other: a client cancels a job that waits for memory, and the next one of its stream begins
+ * required: the turn has an overrun's time from that begin, and the worker is not ended before
+ * defence: `front/sched/turns.c`: watch_worker
+ * mutants: turn-begin */
+START_TEST(a_job_behind_one_without_memory_has_its_time)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct job *lacks = submit(bad, HARMLESS);
+    struct job *behind = submit(bad, HARMLESS);
+    struct job *other = submit(good, HARMLESS);
+    job_await_memory(lacks, true);
+    pass(OVERRUN / 2);
+    (void)err_set(&e, ERR_CANCELLED, "cancelled before it ran");
+    job_conclude(&k->f, lacks, JOB_CANCELLED, &e);
+    runs(behind);
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 1);
+    ended();
     fake_done(k, other, 0);
     finish();
 }
@@ -624,9 +651,10 @@ END_TEST
 SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_ended_for_a_job,
            a_kill_saves_no_kernel, an_endless_kernel_costs_one_overrun_a_strike,
            new_kernels_pause_their_tenant, an_answer_saves_no_kernel,
-           a_long_turn_without_rivals_is_no_overrun, a_silent_worker_is_no_overrun,
-           a_starved_worker_keeps_its_device_from_nobody, a_rival_that_went_does_not_count,
-           time_away_is_no_overrun, others_go_on_beside_what_cannot_be_ended,
-           a_turn_waits_for_what_stood_in_no_line, a_worker_full_of_what_outstays_is_passed,
-           a_tenant_whose_jobs_outstay_is_not_waited_for, batch_jobs_go_beside_what_outstays,
-           two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)
+           a_long_turn_without_rivals_is_no_overrun, a_job_behind_one_without_memory_has_its_time,
+           a_silent_worker_is_no_overrun, a_starved_worker_keeps_its_device_from_nobody,
+           a_rival_that_went_does_not_count, time_away_is_no_overrun,
+           others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
+           a_worker_full_of_what_outstays_is_passed, a_tenant_whose_jobs_outstay_is_not_waited_for,
+           batch_jobs_go_beside_what_outstays, two_workers_are_late,
+           jobs_beside_each_other_run_alone, mps_needs_no_turns)
