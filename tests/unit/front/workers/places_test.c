@@ -4,6 +4,7 @@
 
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/domains.h"
@@ -372,6 +373,86 @@ START_TEST(requests_wait_for_the_next_worker)
 }
 END_TEST
 
+/* A buffer that is on the host, as its worker has ended as idle. */
+static struct buffer *on_the_host(struct device *d)
+{
+    struct buffer *b = fake_movable(k, d);
+    d->jobs = d->inflight_count = 0;
+    passes((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(copied, 1);
+    buffer_answered(&k->f, d, &(const struct msg_w_buffer){.id = b->handle});
+    watch();
+    ends(d);
+    ck_assert_int_eq(buffer_state(b), BUFFER_RESTORING);
+    ck_assert_uint_eq(d->worker, 0);
+    return b;
+}
+
+/* b is to be sealed, which waits for so many jobs that write it. */
+static void want_seal(struct buffer *b, unsigned writers)
+{
+    static struct op seal;
+    b->pending = &seal;
+    b->sealed = b->seal_wanted = true;
+    b->writers = writers;
+}
+
+static void seal_is_over(struct buffer *b)
+{
+    b->pending = NULL;
+    b->sealed = b->seal_wanted = b->sealing = false;
+}
+
+/* Its buffer waits for memory in the worker, and no job keeps that. */
+START_TEST(a_seal_keeps_its_worker)
+{
+    struct err e = ERR_INIT;
+    begin();
+    struct device *a = serving("a");
+    struct buffer *b = on_the_host(a);
+    ck_assert_int_eq(domain_want(&k->f, a, &e), 0);
+    watch();
+    opens(a);
+    buffer_device_ready(&k->f, a);
+    buffer_answered(&k->f, a,
+                    &(const struct msg_w_buffer){.id = b->handle, .code = ERR_DEVICE_MEMORY});
+    ck_assert_int_eq(buffer_state(b), BUFFER_RESTORING);
+    want_seal(b, 0);
+    passes((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    seal_is_over(b);
+    passes(NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_RESTING);
+    buffer_drop(&k->f, b);
+    finish();
+}
+END_TEST
+
+/* The last job that writes the buffer, on another device, ends when the worker has ended. */
+START_TEST(a_seal_wants_the_next_worker)
+{
+    begin();
+    struct device *a = serving("a");
+    struct buffer *b = on_the_host(a);
+    want_seal(b, 1);
+    buffer_seal_left(&k->f, b);
+    watch();
+    ck_assert(!a->wanted); /* the job is to end first */
+    b->writers = 0;
+    buffer_seal_left(&k->f, b);
+    watch();
+    opens(a);
+    buffer_device_ready(&k->f, a);
+    uint64_t seals = k->frames[FRAME_KIND_F_BUFFER_SEAL];
+    buffer_answered(&k->f, a, &(const struct msg_w_buffer){.id = b->handle});
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_SEAL], seals + 1);
+    seal_is_over(b);
+    buffer_drop(&k->f, b);
+    finish();
+}
+END_TEST
+
 /* FAULT other: tenants have buffers that cannot go to the host, and so keep their workers' places
  * required: other tenants make room before them; where none can, a newcomer is refused with the
  *   reason and the time of the next try
@@ -670,9 +751,9 @@ END_TEST
 SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
-           what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
-           idle_ones_end_as_copies_have_room, so_do_those_that_make_room,
-           it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
-           a_spare_one_whose_place_is_waited_for_is_no_newcomers,
+           a_seal_keeps_its_worker, a_seal_wants_the_next_worker, what_cannot_leave_keeps_its_place,
+           a_copy_that_fails_keeps_the_place, idle_ones_end_as_copies_have_room,
+           so_do_those_that_make_room, it_stays_while_buffers_move, idle_ones_leave_first,
+           the_spare_one_leaves_first, a_spare_one_whose_place_is_waited_for_is_no_newcomers,
            memory_comes_back_with_the_end_of_its_worker,
            a_domain_stays_while_an_answer_is_not_acknowledged, domains_are_limited)
