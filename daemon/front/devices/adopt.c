@@ -676,15 +676,20 @@ static void answer_all_lost(struct front *f, struct record *r)
     }
 }
 
-/* Takes the record's descriptor. The launcher keeps the record, so a next front says the same.
- * Where clients may have connected, the jobs have their answers. */
+/* Where clients may have connected, the jobs have their answers, and this front serves. */
+static void lacks_record(struct front *f, const struct err *why)
+{
+    f->unadopted = f->unadopted || (f->listener == NULL && why->code == ERR_NOMEM);
+}
+
+/* Takes the record's descriptor. The launcher keeps the record, so a next front says the same. */
 static void forsake(struct front *f, const struct launcher_inventory *inventory)
 {
     struct record *r = NULL;
     struct err e = ERR_INIT;
     int fd = inventory->fd[WORKER_RECORD];
     if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
-        f->unadopted = f->unadopted || e.code == ERR_NOMEM;
+        lacks_record(f, &e);
         (void)close(fd);
         return;
     }
@@ -790,7 +795,7 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
         log_say(LOG_BUFFER_LOST,
                 "jobs of an ended worker may run again, and its buffers are lost: %s", e.text);
-        f->unadopted = f->unadopted || e.code == ERR_NOMEM;
+        lacks_record(f, &e);
         (void)close(fd);
         return;
     }

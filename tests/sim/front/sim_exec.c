@@ -850,7 +850,11 @@ bool exec_busy(const struct sim *s, unsigned device)
             return true;
         }
     }
-    return x != NULL && x->inbox != NULL;
+    const struct sim_inbox *in = x != NULL ? x->inbox : NULL;
+    while (in != NULL && in->schema != &schema_msg_f_job) { /* settings are no work */
+        in = in->next;
+    }
+    return in != NULL;
 }
 
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)

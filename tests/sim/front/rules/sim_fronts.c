@@ -164,24 +164,30 @@ static void check_move(struct sim *s, const struct msg_f_buffer_seal *m)
     }
 }
 
-/* What it has goes to the host, and it ends. A worker that has yet to open its device is asked when
- * it has. */
+/* A worker that has yet to open its device is asked for buffers when it has. One whose buffers go
+ * to the host, as it is to end, is asked for none. */
+static void check_asked(struct sim *s, const struct device *d, struct sim_worker *x, uint64_t id)
+{
+    bool runs = x->state == WORKER_RUNS && !x->lied;
+    bool leaves = d->state == DEVICE_RESTING || d->killed_ns != 0 || device_yields(d);
+    if (runs && (!x->ready || moves_has(x, id))) {
+        sim_fail(s, "frame: worker %" PRIu64 " is asked for buffer %#" PRIx64 ", %s", x->id, id,
+                 x->ready ? "which it has" : "and has not opened its device");
+    }
+    if (leaves) {
+        sim_fail(s, "frame: the worker of device %u is to end, and is asked for a buffer",
+                 d->index);
+    }
+}
+
 void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
                  const struct schema *schema, const void *msg)
 {
     bool asks = schema == &schema_msg_f_buffer_create || schema == &schema_msg_f_buffer_restore;
-    uint64_t id = asks ? *(const uint64_t *)msg : 0;
-    if (asks && x->state == WORKER_RUNS && (!x->ready || moves_has(x, id)) && !x->lied &&
-        !memory_failed()) {
-        sim_fail(s, "frame: worker %" PRIu64 " is asked for buffer %#" PRIx64 ", %s", x->id, id,
-                 x->ready ? "which it has" : "and has not opened its device");
+    if (asks && !memory_failed()) {
+        check_asked(s, d, x, *(const uint64_t *)msg);
     }
     if (schema == &schema_msg_f_buffer_seal) {
         check_move(s, msg);
-    }
-    bool leaves = d->state == DEVICE_RESTING || d->killed_ns != 0 || device_yields(d);
-    if (asks && leaves && !memory_failed()) {
-        sim_fail(s, "frame: the worker of device %u is to end, and is asked for a buffer",
-                 d->index);
     }
 }

@@ -439,6 +439,10 @@ START_TEST(jobs_of_an_unknown_device_are_lost)
     list_unknown(k, _i); /* told once */
     ck_assert_uint_eq(s->ops.count, 1);
     session_end(&k->f, s);
+    k->f.listener = (struct listener *)k; /* clients have their answers */
+    list_unknown(k, _i);
+    ck_assert_ptr_null(k->f.sessions);
+    k->f.listener = NULL;
     fake_destroy(k);
 }
 END_TEST

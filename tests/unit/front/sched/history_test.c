@@ -39,7 +39,12 @@ START_TEST(unacknowledged_jobs_are_not_retired)
 }
 END_TEST
 
-/* The client may ask the next front, which knows by the record that the job must not run again. */
+/* FAULT other: a worker ends when it has done a job whose client is away, 1,024 others end, and the
+ *   front ends before the client is back
+ * required: the job does not run twice; its client hears `WORKER_LOST`, `effects = maybe`
+ * defence: `front/sched/history.c`: must_stay; `front/workers/domains.c`: may_go
+ * also: `front_places_test`: a_domain_stays_while_an_answer_is_not_acknowledged; `front_sim`
+ * mutants: history-departed, domain-record */
 START_TEST(an_answer_outlives_its_worker)
 {
     k = fake_create();
