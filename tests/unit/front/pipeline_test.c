@@ -1,7 +1,8 @@
-/* The loop's timer (daemon/front/pipeline.c): what counts as time for which the process stood
- * still. */
+/* The loop of the front (daemon/front/pipeline.c): what counts as time for which the process stood
+ * still, and when the front is up. */
 #include <check.h>
 
+#include "daemon/front/devices/monitor.h"
 #include "daemon/front/pipeline_int.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -71,4 +72,28 @@ START_TEST(sleep_is_no_standstill)
 }
 END_TEST
 
-SUITE_MAIN("pipeline", each_standstill_counts, sleep_is_no_standstill)
+/* Device 0 is drained. The worker of device 1 has ended, and gets a successor: jobs would find no
+ * device before that. Once that is in doubt, nothing is waited for. */
+START_TEST(drained_and_restarting_is_not_up)
+{
+    begin();
+    ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
+    struct device *d = &k->device[1];
+    k->f.config.min_devices = 1;
+    k->device[0].drain.state = DRAIN_HOLDS;
+    d->state = DEVICE_WAITING;
+    d->failures = 1;
+    k->f.hooks.device_changed(&k->f, d);
+    ck_assert(!k->f.ready_reported);
+    d->failures = 2;
+    k->f.hooks.device_changed(&k->f, d);
+    ck_assert(k->f.ready_reported);
+    k->device[0].drain.state = DRAIN_NONE;
+    monitor_destroy(k->f.monitor);
+    k->f.monitor = NULL;
+    end();
+}
+END_TEST
+
+SUITE_MAIN("pipeline", each_standstill_counts, sleep_is_no_standstill,
+           drained_and_restarting_is_not_up)
