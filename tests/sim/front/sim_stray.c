@@ -83,8 +83,9 @@ static void use(struct sim *s, struct sim_client *c, struct sim_buffer *const *o
     if (chance_percent(r, 30)) {
         m.deadline_ns = chance_spread(r, s->p.run_us * NS_PER_US, 100 * s->p.run_us * NS_PER_US);
     }
-    if (chance_percent(r, 10)) {
+    if (chance_percent(r, 20)) {
         m.device = 1 + chance_below(r, s->p.devices);
+        m.deadline_ns = chance_percent(r, 50) ? chance_spread(r, NS_PER_MS, 20 * NS_PER_MS) : 0;
     }
     ask_job_send(s, j, &m);
     capbuf_finish(&steps);

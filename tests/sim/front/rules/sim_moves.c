@@ -32,11 +32,15 @@ uint64_t worker_lends_ns(const struct sim *s, uint64_t id)
     return stray_is(s) ? STRAY_LEAVES_NS : usual;
 }
 
-/* One in 25 of those that move finds no memory. */
+/* One in ten of those that move finds no memory. */
 bool moves_refused(const struct sim *s, uint64_t id)
 {
     struct chance r = chance_of(chance_mix(s->now_ns ^ id), 91);
-    return stray_is(s) && moving(s, id) != NULL && !s->settling && chance_percent(&r, 4);
+    bool refused = stray_is(s) && moving(s, id) != NULL && !s->settling && chance_percent(&r, 10);
+    if (refused) {
+        sooner_refused(s, id);
+    }
+    return refused;
 }
 
 void moves_begin(struct sim *s, struct sim_worker *x, uint64_t id, uint64_t ns)
@@ -431,6 +435,7 @@ static void check_new(struct sim *s)
     for (; j != NULL && j->id > seen; j = j->hh.prev) {
         if (j->state == JOB_QUEUED) {
             check_leaving(s, j);
+            sooner_follow(s, j);
             if (!followed(s, j)) {
                 sooner_check_used(s, j);
             }
@@ -443,6 +448,7 @@ void moves_check(struct sim *s)
 {
     if (s->p.devices > 1) {
         check_new(s);
+        sooner_look(s);
     }
     if (s->f->count.moved != s->still.moved) {
         note_moved(s);

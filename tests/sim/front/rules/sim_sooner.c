@@ -1,6 +1,7 @@
 #include "tests/sim/front/rules/sim_sooner.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/request.h"
@@ -92,18 +93,39 @@ void sooner_check_used(struct sim *s, const struct job *j)
 
 /* ---- what is worth it ------------------------------------------------------------------------ */
 
-/* Jobs of the tenant that workers have begun. */
+/* NULL: not known. */
+static const struct sim_job *known_as(const struct sim *s, const struct job *j)
+{
+    const struct sim_job *found = NULL;
+    for (unsigned i = s->jobs; i > 0 && found == NULL && j->session != NULL; i--) {
+        const struct sim_job *k = s->job[i - 1];
+        found = k->request->seq == j->seq && k->client->session == j->session->id &&
+                        k->life == k->client->lives
+                    ? k
+                    : NULL;
+    }
+    return found;
+}
+
+/* Do both the same, as far as their clients know? */
+static bool alike(const struct sim_job *a, const struct sim_job *b)
+{
+    bool same = a->client->tenant == b->client->tenant && a->steps == b->steps;
+    for (unsigned i = 0; i < a->steps && same; i++) {
+        same = a->step[i].op == b->step[i].op && a->step[i].inlined == b->step[i].inlined;
+    }
+    return same;
+}
+
+/* Jobs of its tenant like this one that workers have begun. */
 static bool has_begun(const struct sim *s, const struct job *j)
 {
-    const struct sim_client *c = NULL;
+    const struct sim_job *x = known_as(s, j);
     unsigned begun = 0;
-    for (unsigned i = 0; i < s->clients && c == NULL; i++) {
-        c = j->session != NULL && s->client[i].session == j->session->id ? &s->client[i] : NULL;
+    for (unsigned i = 0; x != NULL && i < s->jobs && begun < KNOWN; i++) {
+        begun += s->job[i]->begun > 0 && alike(s->job[i], x);
     }
-    for (unsigned i = 0; c != NULL && i < s->jobs && begun < KNOWN; i++) {
-        begun += s->job[i]->client->tenant == c->tenant && s->job[i]->begun > 0;
-    }
-    return c == NULL || begun >= KNOWN;
+    return x == NULL || begun >= KNOWN;
 }
 
 /* Nobody knows how long the job takes. */
@@ -180,6 +202,87 @@ static void check_worth(struct sim *s, const struct job *j, struct device *home)
                  "sooner: job %" PRIu64 " would have waited for %.3f ms at most on device %u, and "
                  "its way to device %u and back takes %.3f ms",
                  j->id, wait / 1e6, home->index, to->index, price / 1e6);
+    }
+}
+
+/* ---- what comes back ------------------------------------------------------------------------- */
+
+#define BACK_NS (100 * NS_PER_MS) /* until a job is back whose buffer finds no memory elsewhere */
+#define AWAY    64u
+
+/* Jobs that left their buffers by themselves, and are to come back if these cannot follow. */
+static struct {
+    uint64_t id, refused_ns;
+    unsigned home;
+} away[AWAY];
+static unsigned leaves;
+static uint64_t away_era;
+
+static void note_away(const struct sim *s, const struct job *j, const struct device *home)
+{
+    if (away_era != s->era) {
+        memset(away, 0, sizeof away);
+        away_era = s->era;
+    }
+    away[leaves].id = j->id;
+    away[leaves].refused_ns = 0;
+    away[leaves].home = home->index;
+    leaves = (leaves + 1) % AWAY;
+}
+
+void sooner_refused(const struct sim *s, uint64_t handle)
+{
+    for (unsigned i = 0; i < AWAY && away_era == s->era; i++) {
+        const struct job *j = away[i].id != 0 ? job_find(s->f->jobs, away[i].id) : NULL;
+        for (unsigned k = 0; j != NULL && k < j->work.use_count; k++) {
+            const struct buffer_use *first = hazard_first(j->work.uses[k].buffer);
+            bool its = j->work.uses[k].buffer->handle == handle && first != NULL && first->job == j;
+            away[i].refused_ns = its ? s->now_ns : away[i].refused_ns;
+        }
+    }
+}
+
+static void check_back(struct sim *s, const struct job *j, unsigned home, uint64_t refused_ns)
+{
+    bool may = s->f->device[home] != NULL && device_takes(s->f->device[home]);
+    if (j->state == JOB_FAILED && may && strstr(j->error.text, "cannot move from") != NULL) {
+        sim_fail(s,
+                 "sooner: job %" PRIu64 " left its buffers on device %u, and fails as they cannot "
+                 "follow: %s",
+                 j->id, home, j->error.text);
+    }
+    if (j->state == JOB_QUEUED && may && refused_ns != 0 && j->device->index != home &&
+        s->now_ns > refused_ns + BACK_NS && s->now_ns > s->stalled_ns + BACK_NS) {
+        sim_fail(s,
+                 "sooner: job %" PRIu64 " waits for memory elsewhere, and its buffers are on "
+                 "device %u",
+                 j->id, home);
+    }
+}
+
+void sooner_look(struct sim *s)
+{
+    for (unsigned i = 0; i < AWAY && away_era == s->era; i++) {
+        const struct job *j = away[i].id != 0 ? job_find(s->f->jobs, away[i].id) : NULL;
+        if (j == NULL || j->state == JOB_DISPATCHED || j->state == JOB_RUNNING) {
+            away[i].id = 0;
+        } else if (!memory_failed()) {
+            check_back(s, j, away[i].home, away[i].refused_ns);
+        }
+    }
+}
+
+void sooner_follow(const struct sim *s, const struct job *j)
+{
+    bool named = j->request == NULL || j->request->kind != MSG_KIND_SUBMIT ||
+                 j->request->msg.submit.device != 0;
+    bool one = !named && j->device != NULL && j->work.use_count > 0;
+    const struct device *home = one ? s->f->device[j->work.uses[0].buffer->device] : NULL;
+    for (unsigned i = 0; i < j->work.use_count && one; i++) {
+        one = j->work.uses[i].buffer->device == home->index;
+    }
+    if (one && home != j->device && stray_is(s)) {
+        note_away(s, j, home);
     }
 }
 

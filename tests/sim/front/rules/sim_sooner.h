@@ -24,4 +24,10 @@ void sooner_check(struct sim *s, const struct job *j, struct device *home);
 /* A new job, wherever it is bound to. */
 void sooner_check_used(struct sim *s, const struct job *j);
 
+/* A new job: if it is bound elsewhere than all its buffers, it is to come back if these cannot go.
+ */
+void sooner_follow(const struct sim *s, const struct job *j);
+void sooner_refused(const struct sim *s, uint64_t handle); /* the buffer finds no memory */
+void sooner_look(struct sim *s);                           /* at each step */
+
 #endif
