@@ -68,11 +68,14 @@ void predict_learn(const struct job *j, uint64_t ns)
 
 /* ---- what is ready --------------------------------------------------------------------------- */
 
-/* Its deadline, if that alone decides about its place; NS_NEVER: it does not. */
+/* The deadline that alone decides about its place: its own, or that of a job that waits for it, if
+ * it has the rank of that one. NS_NEVER: none does. */
 static uint64_t due_of(const struct job *j)
 {
-    bool ranks = j->priority == 0 && j->deadline_ns < ns_add(j->submitted_ns, RANK_SPAN_NS);
-    return ranks ? j->deadline_ns : NS_NEVER;
+    bool inherits = j->sched.rank >= 0 && j->sched.rank != job_rank(j);
+    uint64_t due = inherits ? (uint64_t)(j->sched.rank % CLASS_RANKS) : j->deadline_ns;
+    bool ranks = (inherits || j->priority == 0) && due < ns_add(j->submitted_ns, RANK_SPAN_NS);
+    return ranks ? due : NS_NEVER;
 }
 
 /* The ready jobs that it stands among. Its place is reserved. */

@@ -376,8 +376,8 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
 /* A job without buffers. */
 struct special_bare {
     bool bulk;
-    uint64_t flags, elements, job_class; /* elements 0: any number */
-    uint64_t run_ns, limit_ns;           /* of the job, as the next; 0: as of others */
+    uint64_t flags, elements, job_class, device; /* elements, device (from 1) 0: any */
+    uint64_t run_ns, limit_ns;                   /* of the job, as the next; 0: as of others */
     unsigned flow, kind;
 };
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,

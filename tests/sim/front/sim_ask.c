@@ -5,6 +5,7 @@
 
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/sim_gather.h"
+#include "tests/sim/front/sim_stray.h"
 
 #define ELEMENT 4u
 
@@ -204,6 +205,17 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
     p->args = proto_list_of(args, count);
 }
 
+void ask_encode_step(struct sim *s, const struct sim_job *j, struct sim_step *t, uint64_t kernel,
+                     struct capbuf *steps)
+{
+    struct proto_step p = {.op = t->op, .kernel = kernel};
+    struct capbuf args;
+    capbuf_init(&args, 65536);
+    add_args(s, t, j->client->axpy, &args, &p);
+    ask_encode(s, &schema_step, &p, steps);
+    capbuf_finish(&args);
+}
+
 /* The client knows that it may not write the buffer. */
 static bool guarded(const struct sim_client *c, const struct sim_buffer *b)
 {
@@ -221,8 +233,6 @@ static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool re
     if (reads && c->axpy + c->kernels > 0 && chance_percent(&other, 40)) {
         p.op = OP_LAUNCH;
     }
-    struct capbuf args;
-    capbuf_init(&args, 65536);
     t->op = (unsigned)p.op;
     t->to = some_buffer(c, r);
     t->value = 1 + (uint32_t)chance_below(r, UINT32_MAX);
@@ -244,9 +254,7 @@ static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool re
     }
     j->wrong = j->wrong || overlap(t);
     j->writes = j->writes || step_writes(t);
-    add_args(s, t, c->axpy, &args, &p);
-    ask_encode(s, &schema_step, &p, steps);
-    capbuf_finish(&args);
+    ask_encode_step(s, j, t, p.kernel, steps);
 }
 
 struct sim_job *ask_job(struct sim *s, struct sim_client *c, struct chance *r)

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/front/rules/sim_sooner.h"
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_stray.h"
 
 #define RUSH      2500u          /* requests */
 #define VAST      (450u * 1024u) /* elements: two such arrays are more than a table of a program has */
@@ -95,6 +97,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
     j->kind = how->kind;
     struct msg_submit m = {
         .steps = proto_list_of(&steps, 1), .flags = how->flags, .job_class = how->job_class};
+    m.device = how->device;
     m.deadline_ns = deadline(s, r);
     m.limit_ns = how->limit_ns;
     ask_job_send(s, j, &m);
@@ -179,8 +182,13 @@ static void flood(struct sim *s, struct sim_client *c, struct chance *r)
 static void due(struct sim *s, struct sim_client *c, struct chance *r)
 {
     unsigned count = 1 + (unsigned)chance_below(r, chance_percent(r, 10) ? 60 : 6);
+    struct chance other = chance_of(chance_mix(s->now_ns) ^ c->index, 90);
     if (c->axpy == 0) {
         ask_find(s, c);
+    }
+    if (stray_is(s) && c->axpy != 0 && chance_percent(&other, 75)) {
+        stray_event(s, c, &other);
+        return;
     }
     for (unsigned i = 0; i < count && c->axpy != 0 && ask_room(c); i++) {
         const struct special_bare how = {.flags = chance_percent(r, 80) ? SUBMIT_ASYNC : 0};

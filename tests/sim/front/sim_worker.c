@@ -469,11 +469,6 @@ static void on_lent(struct sim *s, const struct hap *h)
     (void)close(fd);
 }
 
-uint64_t worker_lends_ns(const struct sim *s, uint64_t id)
-{
-    return (1 + id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
-}
-
 static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_seal *m,
                       struct frame_fds *fds)
 {
@@ -515,7 +510,7 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
         client_lets_go(s, m->id);
     }
     bool early = lease_is_slow(s, x, m->id) && s->now_ns < x->began_ns + EARLY_NS;
-    bool refused = refuses(s, x) || tight || early;
+    bool refused = refuses(s, x) || tight || early || moves_refused(s, m->id);
     struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
     if (b == NULL) {
         s->broke_restore = s->broke_restore || !refused;

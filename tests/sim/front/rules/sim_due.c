@@ -32,24 +32,24 @@ static struct tenant *tenant_of(const struct sim *s, const struct sim_client *c)
     return NULL;
 }
 
-/* The device that the job has to run on, from 0; UINT_MAX: any. */
-static unsigned bound_to(const struct sim *s, const struct sim_request *q)
+/* The device that the job has to run on, from 0; UINT_MAX: any. *ret_used: it waits for others. */
+static unsigned bound_to(const struct sim *s, const struct sim_request *q, bool *ret_used)
 {
     struct msg_submit m;
     unsigned device = UINT32_MAX;
-    if (proto_decode(&schema_msg_submit, bytes_of(q->data, q->size), &m, NULL) == 0 &&
-        m.device > 0) {
-        device = (unsigned)m.device - 1;
-    }
+    bool named =
+        proto_decode(&schema_msg_submit, bytes_of(q->data, q->size), &m, NULL) == 0 && m.device > 0;
+    *ret_used = false;
     for (unsigned i = 0; i < q->job->steps; i++) {
         const struct sim_step *t = &q->job->step[i];
         const struct sim_buffer *at = t->from != NULL ? t->from : t->to;
         const struct buffer *b = at != NULL ? idmap_get(&s->f->buffers, at->handle) : NULL;
         if (b != NULL && s->f->device[b->device] != NULL) {
             device = device_shown(s->f->device[b->device]);
+            *ret_used = *ret_used || b->users > 0;
         }
     }
-    return device;
+    return named ? (unsigned)m.device - 1 : device;
 }
 
 /* No worker of the device has anything to do. */
@@ -65,9 +65,10 @@ static bool has_nothing(const struct device *base)
 static void check_needed(struct sim *s, const struct sim_request *q, const char *text)
 {
     const struct tenant *t = tenant_of(s, q->client);
-    unsigned only = bound_to(s, q);
-    if (strstr(text, "as its buffers need ") != NULL) {
-        return; /* the device waits for these */
+    bool used = false;
+    unsigned only = bound_to(s, q, &used);
+    if (used || strstr(text, "as its buffers need ") != NULL) {
+        return; /* the device waits for these, or for the jobs before it */
     }
     for (unsigned i = 0; t != NULL && s->f->any_ready == 0 && i < s->f->device_count; i++) {
         struct device *base = s->f->device[i];
@@ -190,10 +191,11 @@ void due_before(struct sim *s, const struct sim_request *q)
 
 /* A job goes before others of its tenant that are due later. It is refused if they would miss their
  * deadlines for it. Of a job that goes before it only what the front expects may change, as it
- * counts jobs by slots of time. */
+ * counts jobs by slots of time. The front does not look at what goes before others because the job
+ * waits for it. */
 static void check_others(struct sim *s, const struct job *j)
 {
-    for (unsigned i = 0; i < admitted.count; i++) {
+    for (unsigned i = 0; i < admitted.count && hazard_clear(j); i++) {
         const struct job *k = job_find(s->f->jobs, admitted.id[i]);
         bool behind = k != NULL && k->state == JOB_QUEUED && k->device == j->device &&
                       job_rank_class(k) == job_rank_class(j) && k->sched.rank > j->sched.rank;
@@ -204,6 +206,19 @@ static void check_others(struct sim *s, const struct job *j)
                      j->id, k->id);
         }
     }
+}
+
+/* A job that the new one waits for has got its rank, and so another place than before: what is
+ * known of it may be more. */
+static bool raises(const struct job *j)
+{
+    struct hazard_preds preds;
+    bool any = false;
+    (void)hazard_preds(j, &preds);
+    for (unsigned i = 0; i < preds.count && !any; i++) {
+        any = preds.job[i]->state == JOB_QUEUED && preds.job[i]->sched.rank == j->sched.rank;
+    }
+    return any;
 }
 
 /* An answer about the new job names a time by its deadline, if one is known. */
@@ -219,7 +234,7 @@ static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t 
     check_others(s, j);
     struct prediction p = outlook_of(s->f, j);
     uint64_t due = j->deadline_ns + LATE_NS;
-    if (p.sure && p.begin_ns > s->now_ns &&
+    if (p.sure && p.begin_ns > s->now_ns && !raises(j) &&
         (double)(p.begin_ns - s->now_ns) * (1 + MARGIN) > 1.01 * (double)(due - s->now_ns)) {
         sim_fail(s,
                  "due: job %" PRIu64 " of client %u is admitted, will begin in %" PRIu64

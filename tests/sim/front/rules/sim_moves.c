@@ -11,6 +11,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/evacuate.h"
+#include "tests/sim/front/rules/sim_sooner.h"
 #include "tests/sim/front/sim.h"
 
 #define TAKE_MS  40u                /* until a worker has taken the content */
@@ -23,6 +24,23 @@ static const struct buffer *moving(const struct sim *s, uint64_t id)
 {
     const struct buffer *b = s->f != NULL ? idmap_get(&s->f->buffers, id) : NULL;
     return b != NULL && b->move != MOVE_NONE ? b : NULL;
+}
+
+uint64_t worker_lends_ns(const struct sim *s, uint64_t id)
+{
+    uint64_t usual = (1 + id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
+    return stray_is(s) ? STRAY_LEAVES_NS : usual;
+}
+
+/* One in ten of those that move finds no memory. */
+bool moves_refused(const struct sim *s, uint64_t id)
+{
+    struct chance r = chance_of(chance_mix(s->now_ns ^ id), 91);
+    bool refused = stray_is(s) && moving(s, id) != NULL && !s->settling && chance_percent(&r, 10);
+    if (refused) {
+        sooner_refused(s, id);
+    }
+    return refused;
 }
 
 void moves_begin(struct sim *s, struct sim_worker *x, uint64_t id, uint64_t ns)
@@ -62,6 +80,9 @@ static void on_taken(struct sim *s, const struct hap *h)
 static uint64_t take_ns(const struct sim *s, uint64_t id)
 {
     uint64_t r = chance_mix(s->now_ns ^ id);
+    if (stray_is(s)) {
+        return STRAY_COMES_NS;
+    }
     bool slow = s->p.spread > 0 && s->p.spread % 2 == 0 && !s->settling && r % 3 == 0;
     return (1 + r / 3 % (slow ? SLOW_MS : TAKE_MS)) * NS_PER_MS;
 }
@@ -400,6 +421,7 @@ static void check_leaving(struct sim *s, const struct job *j)
         sim_fail(s, "moves: job %" PRIu64 " leaves device %u for device %u, which works", j->id,
                  from->index, to->index);
     }
+    sooner_check(s, j, home);
 }
 
 /* Jobs that came since the last look: the newest are at the end. */
@@ -413,6 +435,10 @@ static void check_new(struct sim *s)
     for (; j != NULL && j->id > seen; j = j->hh.prev) {
         if (j->state == JOB_QUEUED) {
             check_leaving(s, j);
+            sooner_follow(s, j);
+            if (!followed(s, j)) {
+                sooner_check_used(s, j);
+            }
         }
     }
     s->still.looked_ns = s->now_ns;
@@ -422,6 +448,7 @@ void moves_check(struct sim *s)
 {
     if (s->p.devices > 1) {
         check_new(s);
+        sooner_look(s);
     }
     if (s->f->count.moved != s->still.moved) {
         note_moved(s);

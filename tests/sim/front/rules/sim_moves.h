@@ -16,6 +16,8 @@ struct sim_worker_buffer;
 /* The worker is asked for the buffer's content, or to take it, which lasts so long. If the buffer
  * moves, an end of the worker that is due comes meanwhile. */
 void moves_begin(struct sim *s, struct sim_worker *x, uint64_t id, uint64_t ns);
+/* The worker has no memory for the buffer. */
+bool moves_refused(const struct sim *s, uint64_t id);
 /* The worker has the content, and answers: later, if the buffer moves there. */
 void moves_take(struct sim *s, struct sim_worker *x, struct sim_worker_buffer *b);
 /* The worker writes what the buffer has into its copy. */

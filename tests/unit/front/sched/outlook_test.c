@@ -6,6 +6,7 @@
 
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/transit.h"
 #include "tests/unit/common/suite.h"
@@ -271,6 +272,35 @@ START_TEST(a_deadline_that_cannot_be_kept_is_refused)
 }
 END_TEST
 
+/* times: what jobs take; 0: no deadline. */
+static struct job *due_in(struct job *j, unsigned times)
+{
+    j->submitted_ns = fake_now();
+    j->deadline_ns = times > 0 ? fake_now() + times * COST_NS : NS_NEVER;
+    j->sched.rank = job_rank(j);
+    return sent(j);
+}
+
+/* A job without a deadline, for which one with an early deadline waits, goes before one that is due
+ * later, and is expected to. */
+START_TEST(a_job_that_others_wait_for_has_their_place)
+{
+    struct job *j[4];
+    begin();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    j[0] = due_in(job_of(KNOWN), 0);
+    j[1] = due_in(writer_of(b, KNOWN), 0);
+    j[2] = due_in(job_of(KNOWN), 20);
+    ck_assert_double_eq_tol(begins_after(j[1]), 2, 1e-3);
+    j[3] = due_in(writer_of(b, KNOWN), 10);
+    queue_raise(&k->f, j[3]);
+    ck_assert_int_eq(j[1]->sched.rank, j[3]->sched.rank);
+    ck_assert_double_eq_tol(begins_after(j[1]), 1, 1e-3);
+    ck_assert_double_eq_tol(begins_after(j[2]), 2, 1e-3);
+    end(j, 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("outlook");
@@ -283,6 +313,7 @@ int main(void)
     tcase_add_test(tcase, others_get_their_part_meanwhile);
     tcase_add_test(tcase, another_device_is_not_shared_with_those_of_this_one);
     tcase_add_test(tcase, a_deadline_that_cannot_be_kept_is_refused);
+    tcase_add_test(tcase, a_job_that_others_wait_for_has_their_place);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
