@@ -60,6 +60,23 @@ static void check_alone(struct sim *s, const struct job *j)
     }
 }
 
+/* Jobs of its device are before this one, and only such. */
+static bool is_used_at_home(const struct work_use *u)
+{
+    const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
+    bool used = x != NULL;
+    for (; used && x != NULL; x = hazard_ahead(x)) {
+        used = x->job->device != NULL && x->job->device->index == u->buffer->device;
+    }
+    return used;
+}
+
+static bool stays(const struct work_use *u, unsigned home, const struct device *d)
+{
+    const struct buffer *b = u->buffer;
+    return b->device == home && home != d->index && b->move == MOVE_NONE && is_used_at_home(u);
+}
+
 /* All of them are on one device, where other jobs use each of them; no job takes one elsewhere. One
  * that nothing uses may have had a job that was to take it away, and has ended. */
 void sooner_check_used(struct sim *s, const struct job *j)
@@ -70,25 +87,15 @@ void sooner_check_used(struct sim *s, const struct job *j)
         return;
     }
     unsigned home = j->work.uses[0].buffer->device;
+    bool stay = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        const struct work_use *u = &j->work.uses[i];
-        if (u->buffer->device != home || u->buffer->device == j->device->index ||
-            u->buffer->move != MOVE_NONE) {
-            return;
-        }
-        for (const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
-             x != NULL; x = hazard_ahead(x)) {
-            if (x->job->device == NULL || x->job->device->index != home) {
-                return;
-            }
-        }
-        if (u->entry == NULL || hazard_ahead(u->entry) == NULL) {
-            return;
-        }
+        stay = stay && stays(&j->work.uses[i], home, j->device);
     }
-    sim_fail(s,
-             "sooner: job %" PRIu64 " takes its buffers from device %u, where jobs wait for them",
-             j->id, home);
+    if (stay) {
+        sim_fail(
+            s, "sooner: job %" PRIu64 " takes its buffers from device %u, where jobs wait for them",
+            j->id, home);
+    }
 }
 
 /* ---- what is worth it ------------------------------------------------------------------------ */
