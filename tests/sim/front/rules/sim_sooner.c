@@ -60,6 +60,18 @@ static void check_alone(struct sim *s, const struct job *j)
     }
 }
 
+/* Do jobs of its own device alone use the buffer before the job, which goes elsewhere? */
+static bool used_at(const struct job *j, const struct work_use *u, unsigned home)
+{
+    const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
+    bool used = x != NULL && u->buffer->device == home && home != j->device->index &&
+                u->buffer->move == MOVE_NONE;
+    for (; x != NULL && used; x = hazard_ahead(x)) {
+        used = x->job->device != NULL && x->job->device->index == home;
+    }
+    return used;
+}
+
 /* All of them are on one device, where other jobs use each of them; no job takes one elsewhere. One
  * that nothing uses may have had a job that was to take it away, and has ended. */
 void sooner_check_used(struct sim *s, const struct job *j)
@@ -71,18 +83,7 @@ void sooner_check_used(struct sim *s, const struct job *j)
     }
     unsigned home = j->work.uses[0].buffer->device;
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        const struct work_use *u = &j->work.uses[i];
-        if (u->buffer->device != home || u->buffer->device == j->device->index ||
-            u->buffer->move != MOVE_NONE) {
-            return;
-        }
-        for (const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
-             x != NULL; x = hazard_ahead(x)) {
-            if (x->job->device == NULL || x->job->device->index != home) {
-                return;
-            }
-        }
-        if (u->entry == NULL || hazard_ahead(u->entry) == NULL) {
+        if (!used_at(j, &j->work.uses[i], home)) {
             return;
         }
     }
