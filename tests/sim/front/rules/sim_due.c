@@ -14,9 +14,10 @@
 
 #define MARGIN  (1.0 / 8) /* as predict.c adds to a wait */
 #define TEXT    512u
-#define KNOWN   8u        /* jobs of a kind, after which their time is known */
-#define LATE_NS NS_PER_MS /* turns of the loop */
-#define LATEST  1.25      /* of the time until a deadline: waits are estimates */
+#define KNOWN   8u              /* jobs of a kind, after which their time is known */
+#define LATE_NS NS_PER_MS       /* turns of the loop */
+#define WAY_NS  (NS_PER_MS / 2) /* that a buffer takes to another device at least */
+#define LATEST  1.25            /* of the time until a deadline: waits are estimates */
 
 #define ADMITTED_MOST 4096u
 
@@ -133,7 +134,31 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
 
 /* ---- admissions ------------------------------------------------------------------------------ */
 
-/* What is told of a new job is after what is told of the jobs that it waits for. */
+/* Is the last job before it that uses the buffer one of these, and on another device? */
+static bool comes_from_afar(const struct job *j, const struct work_use *u,
+                            const struct hazard_preds *preds)
+{
+    const struct buffer_use *ahead = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
+    bool before = false;
+    for (unsigned i = 0; ahead != NULL && i < preds->count && !before; i++) {
+        before = preds->job[i] == ahead->job;
+    }
+    return before && ahead->job->device != NULL && ahead->job->device != j->device &&
+           (u->buffer->flags & BUFFER_FLAG_VARIABLE) == 0;
+}
+
+/* The least that the buffers of the job take from the jobs before it. */
+static uint64_t least_way_ns(const struct job *j, const struct hazard_preds *preds)
+{
+    bool any = false;
+    for (unsigned i = 0; i < j->work.use_count && j->device != NULL && !any; i++) {
+        any = comes_from_afar(j, &j->work.uses[i], preds);
+    }
+    return any ? WAY_NS : 0;
+}
+
+/* What is told of a new job is after what is told of the jobs that it waits for, and after the way
+ * of a buffer that one of these has on another device. */
 static void check_behind(struct sim *s, const struct job *j)
 {
     struct hazard_preds preds;
@@ -144,7 +169,7 @@ static void check_behind(struct sim *s, const struct job *j)
     (void)hazard_preds(j, &preds);
     for (unsigned i = 0; i < preds.count; i++) {
         struct prediction before = outlook_of(s->f, preds.job[i]);
-        if (before.end_ns == 0 || before.end_ns > p.begin_ns) {
+        if (before.end_ns == 0 || before.end_ns + least_way_ns(j, &preds) > p.begin_ns) {
             sim_fail(s,
                      "due: job %" PRIu64 " is to begin in %" PRIu64 " us, and job %" PRIu64
                      ", which it waits for, is to end in %" PRIu64 " us (0: unknown)",

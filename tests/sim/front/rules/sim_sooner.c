@@ -60,21 +60,16 @@ static void check_alone(struct sim *s, const struct job *j)
     }
 }
 
-/* Jobs of its device are before this one, and only such. */
-static bool is_used_at_home(const struct work_use *u)
+/* Do jobs of its own device alone use the buffer before the job, which goes elsewhere? */
+static bool used_at(const struct job *j, const struct work_use *u, unsigned home)
 {
     const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
-    bool used = x != NULL;
-    for (; used && x != NULL; x = hazard_ahead(x)) {
-        used = x->job->device != NULL && x->job->device->index == u->buffer->device;
+    bool used = x != NULL && u->buffer->device == home && home != j->device->index &&
+                u->buffer->move == MOVE_NONE;
+    for (; x != NULL && used; x = hazard_ahead(x)) {
+        used = x->job->device != NULL && x->job->device->index == home;
     }
     return used;
-}
-
-static bool stays(const struct work_use *u, unsigned home, const struct device *d)
-{
-    const struct buffer *b = u->buffer;
-    return b->device == home && home != d->index && b->move == MOVE_NONE && is_used_at_home(u);
 }
 
 /* All of them are on one device, where other jobs use each of them; no job takes one elsewhere. One
@@ -87,15 +82,14 @@ void sooner_check_used(struct sim *s, const struct job *j)
         return;
     }
     unsigned home = j->work.uses[0].buffer->device;
-    bool stay = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        stay = stay && stays(&j->work.uses[i], home, j->device);
+        if (!used_at(j, &j->work.uses[i], home)) {
+            return;
+        }
     }
-    if (stay) {
-        sim_fail(
-            s, "sooner: job %" PRIu64 " takes its buffers from device %u, where jobs wait for them",
-            j->id, home);
-    }
+    sim_fail(s,
+             "sooner: job %" PRIu64 " takes its buffers from device %u, where jobs wait for them",
+             j->id, home);
 }
 
 /* ---- what is worth it ------------------------------------------------------------------------ */
