@@ -263,6 +263,9 @@ static void check_back(struct sim *s, const struct job *j, unsigned home, uint64
 
 void sooner_look(struct sim *s)
 {
+    static uint64_t looked_ns;
+    away_era = s->now_ns < looked_ns || !stray_is(s) ? 0 : away_era; /* else of another world */
+    looked_ns = s->now_ns;
     for (unsigned i = 0; i < AWAY && away_era == s->era; i++) {
         const struct job *j = away[i].id != 0 ? job_find(s->f->jobs, away[i].id) : NULL;
         if (j == NULL || j->state == JOB_DISPATCHED || j->state == JOB_RUNNING) {
