@@ -19,6 +19,7 @@
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/command.h"
@@ -435,9 +436,18 @@ static void lacks_memory(struct front *f, uint64_t job)
     f->unadopted = true;
 }
 
+/* Has the entry a session that this front may have? One that is damaged has none, and neither has
+ * one whose tenant finds the table full. */
+static bool has_owner(const struct front *f, const struct msg_record_job *m, const struct tenant *t)
+{
+    bool named = m->client_id.size == PROTO_CLIENT_ID_BYTES && m->tenant.size > 0 &&
+                 m->tenant.size <= PROTO_NAME_MAX;
+    return named && (t != NULL || HASH_COUNT(f->tenants) < TENANTS_MAX);
+}
+
 static void join_owner(struct front *f, struct job *j, const struct msg_record_job *m)
 {
-    bool awaited = m->seq != 0 || m->async != 0;
+    bool awaited = (m->seq != 0 || m->async != 0) && has_owner(f, m, j->tenant);
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
     if (awaited && (s == NULL || !job_join(j, s))) {
         lacks_memory(f, j->id);
@@ -648,8 +658,9 @@ void adopt_lost(struct front *f, struct device *d, const char *why)
 /* Also an asynchronous job is told as the answer to its submission. */
 static void answer_lost(struct front *f, uint64_t job, const struct msg_record_job *m)
 {
-    struct session *s = owner_of(f, m->client_id, m->uid, tenant_of(f, m->tenant));
-    if (m->seq == 0 || (s != NULL && op_find(s, m->seq) != NULL)) {
+    struct tenant *t = tenant_of(f, m->tenant);
+    struct session *s = owner_of(f, m->client_id, m->uid, t);
+    if (m->seq == 0 || !has_owner(f, m, t) || (s != NULL && op_find(s, m->seq) != NULL)) {
         return;
     }
     struct op *o = s != NULL ? op_create(s, m->seq, NULL) : NULL;
@@ -682,7 +693,16 @@ static void lacks_record(struct front *f, const struct err *why)
     f->unadopted = f->unadopted || (f->listener == NULL && why->code == ERR_NOMEM);
 }
 
-/* Takes the record's descriptor. The launcher keeps the record, so a next front says the same. */
+/* The launcher keeps the record, so a next front says the same. */
+static void leave_record(struct front *f, struct record *r)
+{
+    if (f->listener == NULL) {
+        answer_all_lost(f, r);
+    }
+    record_destroy(r);
+}
+
+/* Takes the record's descriptor. */
 static void forsake(struct front *f, const struct launcher_inventory *inventory)
 {
     struct record *r = NULL;
@@ -693,10 +713,7 @@ static void forsake(struct front *f, const struct launcher_inventory *inventory)
         (void)close(fd);
         return;
     }
-    if (f->listener == NULL) {
-        answer_all_lost(f, r);
-    }
-    record_destroy(r);
+    leave_record(f, r);
 }
 
 static bool has_awaited(const struct front *f, struct record *r)
@@ -809,10 +826,7 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
                     "the device of an ended worker is unknown or has another: its jobs and buffers "
                     "are lost");
         }
-        if (f->listener == NULL) {
-            answer_all_lost(f, r);
-        }
-        record_destroy(r);
+        leave_record(f, r);
         return;
     }
     d->record = r;

@@ -346,7 +346,7 @@ void worker_adopt(struct front *f, struct device *d, const struct launcher_inven
             (void)close(fd[i]);
         }
     }
-    f->unadopted = f->unadopted || rc == ERR_NOMEM; /* its record is unknown */
+    f->unadopted = f->unadopted || (rc == ERR_NOMEM && d->record == NULL);
     if (rc != 0) {
         worker_end(f, d, NULL, e.text);
     }

@@ -779,7 +779,7 @@ static void late_refusal(struct sim *s, struct chance *r)
 static void on_next_fall(struct sim *s, const struct hap *h)
 {
     struct chance r = chance_of(h->a, 12);
-    for (unsigned i = 0; front_alive(s) && i < s->workers; i++) {
+    for (unsigned i = 0; front_alive(s) && !s->settling && i < s->workers; i++) {
         if (s->worker[i]->state == WORKER_RUNS && chance_percent(&r, 50)) {
             worker_suffers(s, s->worker[i], COURSE_DIE, &r);
         }

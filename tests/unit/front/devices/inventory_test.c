@@ -1,6 +1,5 @@
 /* What a worker from before tells of itself, to a front that may not be the first to ask. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -424,26 +423,28 @@ static void list_unknown(struct fake *k, pid_t pid)
 /* They must not run again on another device. */
 START_TEST(jobs_of_an_unknown_device_are_lost)
 {
-    struct fake *k = fake_create();
-    list_unknown(k, _i);
-    ck_assert(!k->f.unadopted);
-    struct session *s = k->f.sessions;
-    ck_assert_ptr_nonnull(s);
-    const struct op *o = op_find(s, 9);
-    ck_assert(o != NULL && op_answered(o));
-    struct msg_error m;
-    ck_assert_int_eq(proto_decode(&schema_msg_error, bytes_of(o->reply, o->reply_size), &m, NULL),
-                     0);
-    ck_assert_int_eq(m.code, ERR_WORKER_LOST);
-    ck_assert_uint_eq(m.effects, ERR_EFFECTS_MAYBE);
-    list_unknown(k, _i); /* told once */
-    ck_assert_uint_eq(s->ops.count, 1);
-    session_end(&k->f, s);
-    k->f.listener = (struct listener *)k; /* clients have their answers */
-    list_unknown(k, _i);
-    ck_assert_ptr_null(k->f.sessions);
-    k->f.listener = NULL;
-    fake_destroy(k);
+    for (pid_t pid = 0; pid < 2; pid++) {
+        struct fake *k = fake_create();
+        struct msg_error m;
+        list_unknown(k, pid);
+        ck_assert(!k->f.unadopted);
+        struct session *s = k->f.sessions;
+        ck_assert_ptr_nonnull(s);
+        const struct op *o = op_find(s, 9);
+        ck_assert(o != NULL && op_answered(o));
+        struct bytes reply = bytes_of(o->reply, o->reply_size);
+        ck_assert_int_eq(proto_decode(&schema_msg_error, reply, &m, NULL), 0);
+        ck_assert_int_eq(m.code, ERR_WORKER_LOST);
+        ck_assert_uint_eq(m.effects, ERR_EFFECTS_MAYBE);
+        list_unknown(k, pid); /* told once */
+        ck_assert_uint_eq(s->ops.count, 1);
+        session_end(&k->f, s);
+        k->f.listener = (struct listener *)k; /* clients have their answers */
+        list_unknown(k, pid);
+        ck_assert_ptr_null(k->f.sessions);
+        k->f.listener = NULL;
+        fake_destroy(k);
+    }
 }
 END_TEST
 
@@ -532,29 +533,11 @@ START_TEST(what_has_read_too_old_content_fails)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("inventory");
-    TCase *tcase = tcase_create("inventory");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, what_read_too_old_content_is_told);
-    tcase_add_test(tcase, what_has_read_too_old_content_fails);
-    tcase_add_test(tcase, the_end_of_an_older_inventory_is_none);
-    tcase_add_test(tcase, what_ran_before_has_its_time_and_its_place);
-    tcase_add_test(tcase, what_ran_before_has_the_limit_of_the_settings);
-    tcase_add_test(tcase, a_job_pauses_and_goes_on);
-    tcase_add_test(tcase, what_was_freed_before_goes_once_nobody_asks_for_it);
-    tcase_add_test(tcase, what_was_freed_before_stays_while_its_client_restores);
-    tcase_add_test(tcase, what_is_being_restored_is_awaited);
-    tcase_add_test(tcase, a_worker_frees_a_buffer_that_cannot_be_taken_over);
-    tcase_add_test(tcase, a_session_lingers_from_the_end_of_the_adoption);
-    tcase_add_loop_test(tcase, jobs_of_an_unknown_device_are_lost, 0, 2);
-    tcase_add_test(tcase, a_tenant_is_where_it_has_something);
-    tcase_add_test(tcase, what_was_written_into_what_was_freed_is_told);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("inventory", what_read_too_old_content_is_told, what_has_read_too_old_content_fails,
+           the_end_of_an_older_inventory_is_none, what_ran_before_has_its_time_and_its_place,
+           what_ran_before_has_the_limit_of_the_settings, a_job_pauses_and_goes_on,
+           what_was_freed_before_goes_once_nobody_asks_for_it,
+           what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
+           a_worker_frees_a_buffer_that_cannot_be_taken_over,
+           a_session_lingers_from_the_end_of_the_adoption, jobs_of_an_unknown_device_are_lost,
+           a_tenant_is_where_it_has_something, what_was_written_into_what_was_freed_is_told)

@@ -79,6 +79,14 @@ START_TEST(kept_answers_are_bounded)
     }
     ck_assert_uint_eq(k->f.kept_count, KEPT_MAX);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_RETIRE], 3);
+    k->device[0].epoch++; /* another worker, which knows none of them */
+    struct job *j = fake_job(k, 0);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    finish(j);
+    j->epoch--;
+    job_forget_history(&k->f, 0);
+    ck_assert_uint_eq(k->f.kept_count, KEPT_MAX);
     fake_destroy(k);
 }
 END_TEST
