@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,17 +14,33 @@
 /* What a process that plays worlds tells its parent. */
 struct lane {
     pid_t pid;     /* 0: none */
-    uint64_t seed; /* that it plays; all before it are done */
-    uint64_t step; /* between two seeds */
+    uint64_t seed; /* that it plays */
     uint64_t worlds, virtual_ns;
     char report[VERDICT_BYTES];
 };
 
+/* The memory that all of them share. A lane takes the next seed when it has played one: the kinds
+ * of worlds that take long are not evenly spread over the seeds. */
+struct lanes {
+    _Atomic uint64_t next; /* seed that no lane has taken */
+    struct lane lane[LANES_MAX];
+};
+
 /* ---- seeds ----------------------------------------------------------------------------------- */
 
-static void play(const struct simulation *x, const struct options *o, struct lane *l)
+static bool take_seed(const struct options *o, struct lanes *all, struct lane *l)
 {
-    for (; l->seed <= o->last && clock_now_ns() < o->until_ns; l->seed += l->step) {
+    if (clock_now_ns() >= o->until_ns) {
+        return false;
+    }
+    l->seed = atomic_fetch_add(&all->next, o->step);
+    return l->seed <= o->last;
+}
+
+static void play(const struct simulation *x, const struct options *o, struct lanes *all,
+                 struct lane *l)
+{
+    while (take_seed(o, all, l)) {
         world_limit();
         l->virtual_ns += x->play(l->seed, o->log ? stdout : NULL, l->report);
         l->worlds++;
@@ -32,12 +49,13 @@ static void play(const struct simulation *x, const struct options *o, struct lan
     _exit(0);
 }
 
-static void lane_start(const struct simulation *x, const struct options *o, struct lane *l)
+static void lane_start(const struct simulation *x, const struct options *o, struct lanes *all,
+                       struct lane *l)
 {
     l->report[0] = '\0';
     pid_t pid = world_fork();
     if (pid == 0) {
-        play(x, o, l);
+        play(x, o, all, l);
     }
     l->pid = pid; /* the memory is shared */
 }
@@ -74,8 +92,8 @@ static void keep(const struct simulation *x, const struct options *o, uint64_t s
 
 /* Returns whether the lane has broken a rule. A world may end its process without that, as a worker
  * does whose device fails: the lane goes on behind it. */
-static bool lane_ended(const struct simulation *x, const struct options *o, struct lane *l,
-                       int status)
+static bool lane_ended(const struct simulation *x, const struct options *o, struct lanes *all,
+                       struct lane *l, int status)
 {
     struct verdict v;
     verdict_of(status, l->report, &v);
@@ -90,9 +108,8 @@ static bool lane_ended(const struct simulation *x, const struct options *o, stru
         return false;
     }
     l->worlds++;
-    l->seed += l->step;
-    if (l->seed <= o->last && !(o->one && v.broken)) {
-        lane_start(x, o, l);
+    if (!(o->one && v.broken)) {
+        lane_start(x, o, all, l);
     }
     return v.broken;
 }
@@ -111,20 +128,21 @@ static unsigned stop(const struct simulation *x, struct lane *lane, unsigned lan
     return stopped;
 }
 
-static unsigned play_lanes(const struct simulation *x, const struct options *o, struct lane *lane)
+static unsigned play_lanes(const struct simulation *x, const struct options *o, struct lanes *all)
 {
+    struct lane *lane = all->lane;
     unsigned running = o->lanes;
     unsigned broken = 0;
+    atomic_init(&all->next, o->first);
     for (unsigned i = 0; i < o->lanes; i++) {
-        lane[i] = (struct lane){.seed = o->first + i * o->step, .step = o->lanes * o->step};
-        lane_start(x, o, &lane[i]);
+        lane_start(x, o, all, &lane[i]);
     }
     while (running > 0) {
         int status = 0;
         pid_t pid = wait(&status);
         for (unsigned i = 0; i < o->lanes; i++) {
             if (lane[i].pid == pid) {
-                broken += lane_ended(x, o, &lane[i], status);
+                broken += lane_ended(x, o, all, &lane[i], status);
                 running -= lane[i].pid == 0;
             }
         }
@@ -135,23 +153,23 @@ static unsigned play_lanes(const struct simulation *x, const struct options *o, 
 
 static unsigned play_seeds(const struct simulation *x, const struct options *o)
 {
-    struct lane *lane = mmap(NULL, LANES_MAX * sizeof *lane, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (lane == MAP_FAILED) {
+    struct lanes *all =
+        mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) {
         perror("sim: mmap");
         exit(2);
     }
     uint64_t began_ns = clock_now_ns();
-    unsigned broken = play_lanes(x, o, lane);
+    unsigned broken = play_lanes(x, o, all);
     uint64_t worlds = 0;
     uint64_t ns = 0;
     for (unsigned i = 0; i < o->lanes; i++) {
-        worlds += lane[i].worlds;
-        ns += lane[i].virtual_ns;
+        worlds += all->lane[i].worlds;
+        ns += all->lane[i].virtual_ns;
     }
     (void)printf("%" PRIu64 " worlds, %u broke a rule; %.1f s, %.1f hours in them\n", worlds,
                  broken, (double)(clock_now_ns() - began_ns) / 1e9, (double)ns / 3.6e12);
-    (void)munmap(lane, LANES_MAX * sizeof *lane);
+    (void)munmap(all, sizeof *all);
     return broken;
 }
 
