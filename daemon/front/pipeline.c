@@ -352,7 +352,7 @@ void pipeline_wake(struct front *f)
     uint64_t now = front_now(f);
     count_away(f, now);
     f->armed_ns = NS_NEVER;
-    f->awake_ns = now; /* on_arm follows */
+    f->awake_ns = f->alive_ns = now; /* on_arm follows */
     if (now < f->wake_ns) {
         return; /* on_arm sets the timer again */
     }
@@ -413,6 +413,7 @@ static void on_arm(uv_prepare_t *prepare)
     }
     uint64_t now = front_now(f);
     count_away(f, now);
+    f->alive_ns = now;
     if (f->wake_ns < now) { /* work is overdue */
         f->wake_ns = now;
     }

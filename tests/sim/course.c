@@ -253,6 +253,18 @@ static void choose_watch(uint64_t seed, struct course_params *p, unsigned weight
     }
 }
 
+/* The same. Half of these worlds have short limits of time, which such times must not use up. */
+static void choose_stalls(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
+{
+    struct chance c = chance_of(seed, 13);
+    bool may = p->special != WORLD_HOSTILE && p->special != WORLD_LARGE;
+    p->stalls = may && chance_percent(&c, 50) ? 30 + chance_below(&c, 70) : 0;
+    if (p->stalls != 0 && p->special == WORLD_USUAL && chance_percent(&c, 50)) {
+        p->time_limit_ms = chance_spread(&c, 500, 4000);
+        weight[COURSE_STALL] = 20;
+    }
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -273,6 +285,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_domains(seed, &p.params, weight);
     choose_backend(seed, &p.params);
     choose_watch(seed, &p.params, weight);
+    choose_stalls(seed, &p.params, weight);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

@@ -50,7 +50,8 @@
     X(roles, 0, 1)       /* 1: tenants differ in their rights, and ask for more than those */      \
     X(watch, 0, 1)       /* 1: what jobs do is recorded, and logged */                             \
     X(aim, 0, 100)       /* percent of ends of workers that come while a job runs */               \
-    X(scarce, 0, 64)     /* allocations in a row that fail behind the first, at most */
+    X(scarce, 0, 64)     /* allocations in a row that fail behind the first, at most */            \
+    X(stalls, 0, 100)    /* percent of standstills of the front that another one follows */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */

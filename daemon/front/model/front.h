@@ -358,6 +358,7 @@ struct front {
     uint64_t wake_ns;   /* when the timer has to fire; NS_NEVER: not at all */
     uint64_t armed_ns;  /* what the timer is set to */
     uint64_t awake_ns;  /* when the loop should look at the clock again at the latest */
+    uint64_t alive_ns;  /* when the loop ran, as far as is known without a look at the clock */
     uint64_t away_ns;   /* how long the process stood still since the timer's work was done */
     bool pressed;       /* work waits for a channel that is full, or for memory: the timer kicks */
     uint64_t house_ns;  /* when housekeeping may run again */
@@ -393,6 +394,8 @@ static inline uint64_t front_now(const struct front *f)
     return f->io.now_ns();
 }
 
+#define STILL_NS NS_PER_S /* if the loop is later by this, the process stood still */
+
 static inline void turn_begin(struct front *f)
 {
     f->clock = (struct turn_clock){.runs = true};
@@ -400,6 +403,9 @@ static inline void turn_begin(struct front *f)
 
 static inline void turn_end(struct front *f)
 {
+    uint64_t now = f->clock.now_ns; /* 0: the turn did not need it */
+    bool still = now > ns_add(f->awake_ns, STILL_NS);
+    f->alive_ns = still || now < f->alive_ns ? f->alive_ns : now;
     f->clock.runs = false;
 }
 
@@ -445,12 +451,12 @@ static inline uint64_t turn_now(struct front *f)
     return c->now_ns;
 }
 
-#define STILL_NS NS_PER_S /* if the loop is later by this, the process stood still */
-
-/* For how long the process has stood still, as far as the timer's work does not count it yet. */
+/* For how long the process has stood still, as far as the timer's work does not count it yet. When
+ * that began is not known: all of the time counts in which the loop is not known to have run. */
 static inline uint64_t front_still_ns(const struct front *f, uint64_t now_ns)
 {
-    return now_ns > ns_add(f->awake_ns, STILL_NS) ? now_ns - f->awake_ns : 0;
+    bool still = now_ns > ns_add(f->awake_ns, STILL_NS);
+    return still ? now_ns - (f->alive_ns < f->awake_ns ? f->alive_ns : f->awake_ns) : 0;
 }
 
 #define PRESSED_NS (5 * NS_PER_MS) /* until what was full is checked again */

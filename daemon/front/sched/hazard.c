@@ -483,11 +483,20 @@ struct buffer_use *hazard_behind(const struct buffer_use *u)
     return n != NULL ? n->members : NULL;
 }
 
+struct buffer_use *hazard_before(const struct buffer_use *u)
+{
+    const struct hazard_group *p = before(group_of(u));
+    return p != NULL ? p->members->prev : NULL;
+}
+
 struct buffer_use *hazard_ahead(const struct buffer_use *u)
 {
-    const struct hazard_group *g = group_of(u);
-    const struct hazard_group *p = before(g);
-    return u != g->members ? u->prev : p != NULL ? p->members->prev : NULL;
+    return u != group_of(u)->members ? u->prev : hazard_before(u);
+}
+
+bool hazard_beside(const struct buffer_use *u, const struct buffer_use *v)
+{
+    return group_of(u) == group_of(v);
 }
 
 struct buffer_use *hazard_writer_before(const struct buffer_use *u)

@@ -71,6 +71,10 @@ struct buffer_use *hazard_last(const struct buffer *b);
 struct buffer_use *hazard_behind(const struct buffer_use *u);
 /* The use before it in the line; NULL: `u` is the first. */
 struct buffer_use *hazard_ahead(const struct buffer_use *u);
+/* The last use of the group before its own; NULL: none. */
+struct buffer_use *hazard_before(const struct buffer_use *u);
+/* Are both in one group, so that neither waits for the other? */
+bool hazard_beside(const struct buffer_use *u, const struct buffer_use *v);
 /* The last writer in the line before `u`; NULL: none. */
 struct buffer_use *hazard_writer_before(const struct buffer_use *u);
 

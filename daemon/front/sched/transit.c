@@ -79,14 +79,26 @@ static struct estimate rest_of(const struct buffer *b, struct device *from, stru
     return b->move == MOVE_COPIES ? sum(now, in) : now;
 }
 
+/* The device that the buffer comes from: where the use before it is. Not of a reader of the same
+ * group there, which it does not wait for: one way brings the buffer to both. NULL: it is not known
+ * to go elsewhere before. */
+static struct device *left_at(const struct job *j, const struct work_use *u)
+{
+    const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
+    if (x != NULL && hazard_beside(x, u->entry) && x->job->device == j->device) {
+        x = hazard_before(u->entry);
+    }
+    return x != NULL ? x->job->device : NULL;
+}
+
 static struct estimate of_use(const struct front *f, const struct job *j, const struct work_use *u,
                               uint64_t now_ns)
 {
     const struct buffer *b = u->buffer;
-    const struct buffer_use *ahead = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
     struct device *from = f->device[b->device];
-    if (ahead != NULL && ahead->job->device != NULL) {
-        return transit_cost(b, ahead->job->device, j->device);
+    struct device *left = left_at(j, u);
+    if (left != NULL) {
+        return transit_cost(b, left, j->device);
     }
     bool comes =
         b->move == MOVE_COPIES || (b->move == MOVE_ARRIVES && b->move_to == j->device->index);

@@ -39,6 +39,7 @@
 #include "tests/sim/course.h"
 #include "tests/sim/front/rules/rules.h"
 #include "tests/sim/front/sim_settings.h"
+#include "tests/sim/front/sim_stall.h"
 #include "tests/sim/haps.h"
 #include "tests/sim/verdict.h"
 
@@ -763,9 +764,8 @@ struct sim {
     bool accepts;    /* clients may connect */
     bool closing;    /* the front ends: its answers reach no client */
     uint64_t adopt_until_ns;
-    uint64_t stalled_ns;      /* end of the last time that the front stood still, */
-    uint64_t stall_ns;        /* and how long it did */
-    uint64_t missed_ns;       /* of that, since its timer should have fired: it knows of no more */
+    uint64_t stalled_ns; /* end of the last time that the front stood still */
+    struct sim_stalls stalls;
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     uint64_t launchers;       /* that have ended */

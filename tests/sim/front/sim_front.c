@@ -826,16 +826,8 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         front_ends(s, r);
         launcher_fall(s, r);
         break;
-    case COURSE_STALL: /* what should have happened meanwhile comes late */
-        s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
-        s->missed_ns = front_due_ns(s) - s->now_ns;
-        s->missed_ns = s->missed_ns < s->stall_ns ? s->stall_ns - s->missed_ns : 0;
-        s->now_ns += s->stall_ns;
-        s->stalled_ns = s->now_ns;
-        if (e->r % 10 < 3) { /* as the whole machine does */
-            agenda_delay_workers(s, s->stall_ns);
-            endings_sleep(s);
-        }
+    case COURSE_STALL:
+        stall_event(s, e, r);
         break;
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64), s->accepts);

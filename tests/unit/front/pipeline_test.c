@@ -42,7 +42,8 @@ static void end(void)
     fake_destroy(k);
 }
 
-/* Twice before the timer's work is done: all of it counts. */
+/* Twice before the timer's work is done: all of it counts, since the loop ran last: the process may
+ * have stood still when the timer was not due yet. */
 START_TEST(each_standstill_counts)
 {
     begin();
@@ -51,7 +52,29 @@ START_TEST(each_standstill_counts)
     turn(fake_now() - 1);
     fake_pass(8 * NS_PER_S);
     turn(fake_now() - 1);
-    ck_assert_uint_eq(k->f.away_ns, 13 * NS_PER_S - 10 * NS_PER_MS);
+    ck_assert_uint_eq(k->f.away_ns, 13 * NS_PER_S);
+    end();
+}
+END_TEST
+
+/* A turn that looked at the clock shows that the loop ran then; one behind the standstill does not.
+ */
+START_TEST(it_began_behind_the_last_turn)
+{
+    begin();
+    turn(fake_now() + 10 * NS_PER_S);
+    fake_pass(4 * NS_PER_S);
+    turn_begin(&k->f);
+    (void)turn_now(&k->f);
+    turn_end(&k->f);
+    fake_pass(20 * NS_PER_S);
+    turn_begin(&k->f);
+    (void)turn_now(&k->f);
+    turn_end(&k->f);
+    ck_assert_uint_eq(front_still_ns(&k->f, fake_now()), 20 * NS_PER_S);
+    turn(fake_now() - 1);
+    ck_assert_uint_eq(k->f.away_ns, 20 * NS_PER_S);
+    ck_assert_uint_eq(front_still_ns(&k->f, fake_now()), 0);
     end();
 }
 END_TEST
@@ -95,5 +118,5 @@ START_TEST(drained_and_restarting_is_not_up)
 }
 END_TEST
 
-SUITE_MAIN("pipeline", each_standstill_counts, sleep_is_no_standstill,
-           drained_and_restarting_is_not_up)
+SUITE_MAIN("pipeline", each_standstill_counts, it_began_behind_the_last_turn,
+           sleep_is_no_standstill, drained_and_restarting_is_not_up)

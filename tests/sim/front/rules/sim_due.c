@@ -134,25 +134,20 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
 
 /* ---- admissions ------------------------------------------------------------------------------ */
 
-/* Is the last job before it that uses the buffer one of these, and on another device? */
-static bool comes_from_afar(const struct job *j, const struct work_use *u,
-                            const struct hazard_preds *preds)
+/* Does a job that it waits for leave the buffer on another device? */
+static bool comes_from_afar(const struct job *j, const struct work_use *u)
 {
-    const struct buffer_use *ahead = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
-    bool before = false;
-    for (unsigned i = 0; ahead != NULL && i < preds->count && !before; i++) {
-        before = preds->job[i] == ahead->job;
-    }
-    return before && ahead->job->device != NULL && ahead->job->device != j->device &&
+    const struct buffer_use *before = u->entry != NULL ? hazard_before(u->entry) : NULL;
+    return before != NULL && before->job->device != NULL && before->job->device != j->device &&
            (u->buffer->flags & BUFFER_FLAG_VARIABLE) == 0;
 }
 
 /* The least that the buffers of the job take from the jobs before it. */
-static uint64_t least_way_ns(const struct job *j, const struct hazard_preds *preds)
+static uint64_t least_way_ns(const struct job *j)
 {
     bool any = false;
     for (unsigned i = 0; i < j->work.use_count && j->device != NULL && !any; i++) {
-        any = comes_from_afar(j, &j->work.uses[i], preds);
+        any = comes_from_afar(j, &j->work.uses[i]);
     }
     return any ? WAY_NS : 0;
 }
@@ -169,7 +164,7 @@ static void check_behind(struct sim *s, const struct job *j)
     (void)hazard_preds(j, &preds);
     for (unsigned i = 0; i < preds.count; i++) {
         struct prediction before = outlook_of(s->f, preds.job[i]);
-        if (before.end_ns == 0 || before.end_ns + least_way_ns(j, &preds) > p.begin_ns) {
+        if (before.end_ns == 0 || before.end_ns + least_way_ns(j) > p.begin_ns) {
             sim_fail(s,
                      "due: job %" PRIu64 " is to begin in %" PRIu64 " us, and job %" PRIu64
                      ", which it waits for, is to end in %" PRIu64 " us (0: unknown)",

@@ -7,9 +7,7 @@
 
 #include "tests/sim/front/sim.h"
 
-#define LONG_NS  (2 * NS_PER_S) /* for which the front stands still: it knows of that */
-#define SLACK_NS (1500 * NS_PER_MS)
-#define LATE_NS  (2 * NS_PER_S)
+#define LATE_NS (2 * NS_PER_S)
 
 /* ---- limits of time -------------------------------------------------------------------------- */
 
@@ -17,14 +15,6 @@ static uint64_t limit_of(const struct sim *s, const struct sim_job *k)
 {
     uint64_t ns = s->p.time_limit_ms * NS_PER_MS;
     return k != NULL && k->limit_ns != 0 && k->limit_ns < ns ? k->limit_ns : ns;
-}
-
-/* How long it is since then, without the time for which the front stood still, as it knows. */
-static uint64_t passed_ns(const struct sim *s, uint64_t since_ns)
-{
-    bool stood = s->stall_ns > LONG_NS && since_ns < s->stalled_ns;
-    uint64_t ns = s->now_ns - since_ns + (stood ? SLACK_NS : 0); /* it may count it in part */
-    return !stood ? ns : ns > s->missed_ns ? ns - s->missed_ns : 0;
 }
 
 /* To the front one that has ended runs until its worker reports that. */
@@ -40,13 +30,13 @@ static bool exceeds(const struct sim *s, const struct sim_worker *x, const struc
 {
     uint64_t limit_ns = limit_of(s, j->job);
     const struct job *known = job_find(s->f->jobs, j->id);
-    bool ran = runs_on(j) && passed_ns(s, j->began_ns) >= limit_ns;
+    bool ran = runs_on(j) && stall_passed_ns(s, j->began_ns) >= limit_ns;
     if (ran || known == NULL || job_adopted(known)) {
         return true;
     }
     uint64_t most_ns = 2 * limit_ns + NS_PER_S;
     bool lives = known->clock.place != 0 || x->heard_ns >= known->dispatched_ns + most_ns;
-    return lives && passed_ns(s, known->dispatched_ns) >= most_ns;
+    return lives && stall_passed_ns(s, known->dispatched_ns) >= most_ns;
 }
 
 /* A job that the worker has not taken yet, although it lives. */
@@ -54,14 +44,14 @@ static bool waits_for_long(const struct sim *s, const struct sim_worker *x,
                            const struct sim_inbox *in)
 {
     uint64_t most_ns = 2 * limit_of(s, in->job);
-    return in->schema == &schema_msg_f_job && passed_ns(s, in->sent_ns) >= most_ns &&
+    return in->schema == &schema_msg_f_job && stall_passed_ns(s, in->sent_ns) >= most_ns &&
            x->heard_ns >= in->sent_ns + most_ns;
 }
 
 /* A front that stands still for less than a second takes that for the time of its jobs. */
 void endings_sleep(struct sim *s)
 {
-    for (unsigned i = 0; i < s->workers && s->missed_ns <= STILL_NS; i++) {
+    for (unsigned i = 0; i < s->workers && stall_missed_ns(s) <= STILL_NS; i++) {
         for (const struct sim_worker_job *j = s->worker[i]->job; j != NULL; j = j->next) {
             if (j->job != NULL && j->state == WJOB_RUNS) {
                 j->job->slept = true;
@@ -73,7 +63,8 @@ void endings_sleep(struct sim *s)
 static void note_overslept(const struct sim *s, const struct sim_worker *x)
 {
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->job != NULL && runs_on(j) && passed_ns(s, j->began_ns) >= limit_of(s, j->job)) {
+        if (j->job != NULL && runs_on(j) &&
+            stall_passed_ns(s, j->began_ns) >= limit_of(s, j->job)) {
             j->job->overslept = j->job->slept;
         }
     }

@@ -292,7 +292,7 @@ START_TEST(who_pauses_while_the_front_stands_still_has_not_run)
     begin_worker();
     struct job *j = runs_since(0, 2 * NS_PER_S);
     fake_pass(500 * NS_PER_MS);
-    k->f.awake_ns = fake_now();
+    k->f.awake_ns = k->f.alive_ns = fake_now();
     fake_pass(10 * NS_PER_S);
     job_make_way(j);
     ck_assert_uint_ge(j->clock.spent_ns, 500 * NS_PER_MS);

@@ -173,6 +173,29 @@ START_TEST(each_way_counts_for_the_jobs_behind)
 }
 END_TEST
 
+/* A reader does not wait for the one before it, but both wait for the way of their buffer. */
+START_TEST(readers_of_one_device_wait_for_one_way)
+{
+    struct job *j[4];
+    begin();
+    learn(BYTES, OUT_NS, OUT_NS);
+    for (unsigned i = 0; i < 4; i++) {
+        j[i] = fake_job(k, i == 0 ? 1 : 0);
+        j[i]->sched.kind = KIND;
+        (i == 0 ? fake_writes : fake_reads)(j[i], b, 0, BYTES);
+        (void)sent(j[i]);
+    }
+    ck_assert_uint_eq(transit_of(&k->f, j[1], fake_now()).ns, 2 * OUT_NS);
+    ck_assert_uint_eq(transit_of(&k->f, j[2], fake_now()).ns, 2 * OUT_NS);
+    ck_assert_uint_eq(transit_of(&k->f, j[3], fake_now()).ns, 2 * OUT_NS);
+    for (unsigned i = 3; i > 0; i--) {
+        cancel(j[i]);
+    }
+    fake_done(k, j[0], 0);
+    end();
+}
+END_TEST
+
 /* The device has nothing to do. _i: 1: nothing is known of moves, so the job is admitted. */
 START_TEST(a_deadline_before_that_is_refused)
 {
@@ -233,6 +256,7 @@ int main(void)
     tcase_add_test(tc, slow_until_it_is_known);
     tcase_add_test(tc, a_job_begins_when_its_buffers_are_there);
     tcase_add_test(tc, each_way_counts_for_the_jobs_behind);
+    tcase_add_test(tc, readers_of_one_device_wait_for_one_way);
     tcase_add_loop_test(tc, a_deadline_before_that_is_refused, 0, 2);
     tcase_add_test(tc, what_cannot_move_yet_is_unknown);
     tcase_add_test(tc, what_the_host_has_comes_only);

@@ -1,0 +1,65 @@
+#include "tests/sim/front/sim_stall.h"
+
+#include "common/saturate.h"
+#include "tests/sim/front/rules/sim_endings.h"
+#include "tests/sim/front/sim.h"
+
+#define MOST_NS (8 * NS_PER_S)
+#define SOON_NS (300 * NS_PER_MS)
+
+static void stand_still(struct sim *s, uint64_t ns, bool machine)
+{
+    struct sim_stall *x = &s->stalls.last[s->stalls.count++ % STALLS_MAX];
+    x->ns = ns;
+    x->missed_ns = sat_sub(ns, sat_sub(front_due_ns(s), s->now_ns));
+    x->end_ns = s->stalled_ns = s->now_ns += ns;
+    if (machine) {
+        agenda_delay_workers(s, ns);
+        endings_sleep(s);
+    }
+}
+
+static void on_next(struct sim *s, const struct hap *h)
+{
+    if (!s->settling && s->f != NULL) {
+        stand_still(s, h->b, h->a != 0);
+    }
+}
+
+/* What should have happened meanwhile comes late. */
+void stall_event(struct sim *s, const struct course_event *e, struct chance *r)
+{
+    bool machine = e->r % 10 < 3;
+    stand_still(s, chance_spread(r, NS_PER_MS, MOST_NS), machine);
+    if (chance_percent(r, (unsigned)s->p.stalls)) {
+        uint64_t at_ns = s->now_ns + chance_spread(r, NS_PER_US, SOON_NS);
+        sim_at(s, at_ns, on_next, NULL, machine, chance_spread(r, NS_PER_MS, MOST_NS));
+    }
+}
+
+uint64_t stall_passed_ns(const struct sim *s, uint64_t since_ns)
+{
+    uint64_t ns = s->now_ns - since_ns;
+    for (unsigned i = 0; i < STALLS_MAX && i < s->stalls.count; i++) {
+        const struct sim_stall *x = &s->stalls.last[i];
+        bool known = x->missed_ns > STILL_NS;
+        ns = sat_sub(ns, known && since_ns < x->end_ns ? x->ns : 0);
+    }
+    return ns;
+}
+
+static struct sim_stall last(const struct sim *s)
+{
+    return s->stalls.count > 0 ? s->stalls.last[(s->stalls.count - 1) % STALLS_MAX]
+                               : (struct sim_stall){0};
+}
+
+uint64_t stall_last_ns(const struct sim *s)
+{
+    return last(s).ns;
+}
+
+uint64_t stall_missed_ns(const struct sim *s)
+{
+    return last(s).missed_ns;
+}

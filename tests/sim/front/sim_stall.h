@@ -1,0 +1,35 @@
+/*
+ * Times for which the front stands still, alone or with the whole machine. Some of them are soon
+ * followed by another one (the course's `stalls`). Thread: the simulation's.
+ */
+#ifndef TEST_SIM_STALL_H
+#define TEST_SIM_STALL_H
+
+#include <stdint.h>
+
+#define STALLS_MAX 64u /* that are remembered */
+
+struct chance;
+struct course_event;
+struct sim;
+
+struct sim_stall {
+    uint64_t end_ns;
+    uint64_t ns;        /* how long */
+    uint64_t missed_ns; /* of that, since its timer should have fired: so it knows, or does not */
+};
+
+struct sim_stalls {
+    struct sim_stall last[STALLS_MAX]; /* a ring */
+    unsigned count;                    /* so far */
+};
+
+void stall_event(struct sim *s, const struct course_event *e, struct chance *r);
+/* How long it is since then, without the times for which the front stood still, of which it knows.
+ */
+uint64_t stall_passed_ns(const struct sim *s, uint64_t since_ns);
+/* How long the last one was, and what the front missed of it. */
+uint64_t stall_last_ns(const struct sim *s);
+uint64_t stall_missed_ns(const struct sim *s);
+
+#endif
