@@ -42,8 +42,10 @@ static void end(void)
     fake_destroy(k);
 }
 
-/* Twice before the timer's work is done: all of it counts, since the loop ran last: the process may
- * have stood still when the timer was not due yet. */
+/* FAULT other: the machine is paused while a job runs, for longer than the rest of its time limit
+ * required: the pause does not count against the limit, and all of it is known if there are two
+ * defence: `front/model/front.h`: front_still_ns
+ * mutants: still-since, away-twice, away-sum */
 START_TEST(each_standstill_counts)
 {
     begin();

@@ -65,7 +65,8 @@ void overrun_killed(struct sim *s, const struct sim_worker *x)
                  "there for %" PRIu64 " ms",
                  x->id, overrun_ns / NS_PER_MS);
     }
-    uint64_t still_ns = s->stalled_ns > x->heard_ns ? stall_last_ns(s) : 0; /* it could not look then */
+    uint64_t still_ns =
+        s->stalled_ns > x->heard_ns ? stall_last_ns(s) : 0; /* it could not look then */
     if (x->silent &&
         s->now_ns > x->heard_ns + turn_length_ns(t) + overrun_ns + LATE_NS + still_ns) {
         sim_fail(s,
@@ -133,15 +134,15 @@ static void check_beside(struct sim *s, struct device *base)
     }
 }
 
-/* Others do not go on beside a tenant's own worker whose job is seen to run: it is ended. */
+/* Others do not go on beside a tenant's own worker whose job is seen to run: it is ended. They do
+ * beside one that is already being ended. */
 void overrun_step(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
         check_beside(s, s->f->device[i]);
         for (const struct device *d = s->f->device[i]->domains; d != NULL; d = d->domain_next) {
-            const struct sim_worker *x = d->outstayed_ns == s->now_ns && d->owner != NULL
-                                             ? worker_of_device(s, worker_slot_of(s, d))
-                                             : NULL;
+            bool beside = d->outstayed_ns == s->now_ns && d->owner != NULL && d->killed_ns == 0;
+            const struct sim_worker *x = beside ? worker_of_device(s, worker_slot_of(s, d)) : NULL;
             const struct sim_worker_job *j = x != NULL && !x->silent ? first_of(x) : NULL;
             if (j != NULL && s->now_ns > j->began_ns + NS_PER_MS && !x->lied &&
                 x->id == d->worker) {
