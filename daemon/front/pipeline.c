@@ -284,6 +284,7 @@ static void on_check(uv_check_t *check)
     }
     lanes_flush(f->lanes);
     count_turn(f);
+    wake_alive(f);
     turn_end(f);
 }
 
@@ -344,7 +345,7 @@ static void beat(struct front *f, uint64_t now)
 /* The process may stand still anywhere, and twice before the timer's work is done. */
 static void count_away(struct front *f, uint64_t now)
 {
-    f->away_ns += front_still_ns(f, now);
+    f->away_ns += wake_still_ns(f, now);
 }
 
 void pipeline_wake(struct front *f)

@@ -37,7 +37,7 @@ void job_make_way(struct job *j)
     struct device *d = j->device;
     uint64_t now = turn_now(d->front);
     if (j->clock.place != 0) {
-        uint64_t still_ns = front_still_ns(d->front, now);
+        uint64_t still_ns = wake_still_ns(d->front, now);
         if (still_ns > 0) { /* the worker's frames may be read before the timer's work is done */
             job_stood_still(j, now, still_ns);
         }

@@ -394,8 +394,6 @@ static inline uint64_t front_now(const struct front *f)
     return f->io.now_ns();
 }
 
-#define STILL_NS NS_PER_S /* if the loop is later by this, the process stood still */
-
 static inline void turn_begin(struct front *f)
 {
     f->clock = (struct turn_clock){.runs = true};
@@ -403,9 +401,6 @@ static inline void turn_begin(struct front *f)
 
 static inline void turn_end(struct front *f)
 {
-    uint64_t now = f->clock.now_ns; /* 0: the turn did not need it */
-    bool still = now > ns_add(f->awake_ns, STILL_NS);
-    f->alive_ns = still || now < f->alive_ns ? f->alive_ns : now;
     f->clock.runs = false;
 }
 
@@ -449,14 +444,6 @@ static inline uint64_t turn_now(struct front *f)
     }
     c->uses--;
     return c->now_ns;
-}
-
-/* For how long the process has stood still, as far as the timer's work does not count it yet. When
- * that began is not known: all of the time counts in which the loop is not known to have run. */
-static inline uint64_t front_still_ns(const struct front *f, uint64_t now_ns)
-{
-    bool still = now_ns > ns_add(f->awake_ns, STILL_NS);
-    return still ? now_ns - (f->alive_ns < f->awake_ns ? f->alive_ns : f->awake_ns) : 0;
 }
 
 #define PRESSED_NS (5 * NS_PER_MS) /* until what was full is checked again */

@@ -9,6 +9,8 @@
 
 #include "daemon/front/model/front.h"
 
+#define STILL_NS NS_PER_S /* if the loop is later by this, the process stood still */
+
 /* at_ns: absolute; NS_NEVER: nothing happens. O(1). */
 void wake_at(struct front *f, uint64_t at_ns);
 /* The statistics of the device's pool have changed: housekeeping reads them, at most once a
@@ -17,5 +19,10 @@ void wake_for_pool(struct front *f, struct device *d);
 /* A job was queued: wakes for its deadline. housekeeping_expire ends it then if it is still
  * queued. */
 void wake_for_job(struct front *f, struct job *j);
+/* The turn is about to end: the loop ran when it looked at the clock. */
+void wake_alive(struct front *f);
+/* For how long the process has stood still, as far as the timer's work does not count it yet. When
+ * that began is not known: all of the time counts in which the loop is not known to have run. */
+uint64_t wake_still_ns(const struct front *f, uint64_t now_ns);
 
 #endif

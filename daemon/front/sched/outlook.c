@@ -110,9 +110,33 @@ static struct stop *step(struct walk *w, struct stop *x, const struct stop *last
     return x == last ? NULL : &w->stop[x->below];
 }
 
+/* What is known of a job that waits for others. */
+struct outlook {
+    struct prediction p;
+    uint64_t raised_ns; /* of jobs that get its place before others, as it waits for them */
+};
+
+/* Does the job get the place of `j`, which waits for it, before others of its tenant there? */
+static bool is_raised(const struct job *x, const struct job *j)
+{
+    return x != j && x->state == JOB_QUEUED && x->tenant == j->tenant && x->device == j->device &&
+           x->sched.rank > job_rank(j);
+}
+
+static uint64_t raised_by(const struct walk *w, const struct job *j)
+{
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < SLOTS_OF(w->most); i++) {
+        const struct stop *x = &w->stop[i];
+        bool counts = x->job != NULL && is_raised(x->job, j);
+        ns = sat_add(ns, counts ? predict_time(w->f, x->job).ns : 0);
+    }
+    return ns;
+}
+
 /* stop: zeroed. false: more than `most` jobs are before it. */
 static bool walk_to(struct front *f, const struct job *j, struct stop *stop, unsigned most,
-                    struct prediction *ret_p)
+                    struct outlook *ret_outlook)
 {
     struct walk w = {.f = f, .stop = stop, .most = most};
     struct stop *last = add(&w, stop_at(&w, j), j, 0);
@@ -120,25 +144,28 @@ static bool walk_to(struct front *f, const struct job *j, struct stop *stop, uns
         x = step(&w, x, last);
     }
     turn_count(f, w.count / JOBS_A_UNIT);
-    *ret_p = last->done ? last->p : (struct prediction){0};
+    *ret_outlook = (struct outlook){.p = last->done ? last->p : (struct prediction){0},
+                                    .raised_ns = raised_by(&w, j)};
     return w.count <= most;
+}
+
+static struct outlook behind_others(struct front *f, const struct job *j)
+{
+    struct stop few[SLOTS_OF(FEW)] = {0};
+    struct outlook x;
+    if (!walk_to(f, j, few, FEW, &x)) {
+        struct stop *many = calloc(SLOTS_OF(OUTLOOK_JOBS_MAX), sizeof *many);
+        if (many != NULL) {
+            (void)walk_to(f, j, many, OUTLOOK_JOBS_MAX, &x);
+        }
+        free(many);
+    }
+    return x;
 }
 
 struct prediction outlook_of(struct front *f, const struct job *j)
 {
-    if (j->tenant == NULL || !waits_for_others(j)) {
-        return predict_job(f, j);
-    }
-    struct stop few[SLOTS_OF(FEW)] = {0};
-    struct prediction p = {0};
-    if (!walk_to(f, j, few, FEW, &p)) {
-        struct stop *many = calloc(SLOTS_OF(OUTLOOK_JOBS_MAX), sizeof *many);
-        if (many != NULL) {
-            (void)walk_to(f, j, many, OUTLOOK_JOBS_MAX, &p);
-        }
-        free(many);
-    }
-    return p;
+    return j->tenant == NULL || !waits_for_others(j) ? predict_job(f, j) : behind_others(f, j).p;
 }
 
 int outlook_admit(struct front *f, const struct job *j, struct err *e)
@@ -146,12 +173,13 @@ int outlook_admit(struct front *f, const struct job *j, struct err *e)
     if (!waits_for_others(j)) {
         return predict_admit(f, j, e);
     }
-    struct prediction p = outlook_of(f, j);
+    struct outlook x = behind_others(f, j);
+    struct prediction p = x.p;
     uint64_t now = turn_now(f);
     uint64_t left_ns = sat_sub(j->deadline_ns, now);
     uint64_t wait_ns = sat_sub(p.begin_ns, now);
     if (!p.sure || !predict_late(wait_ns, left_ns)) {
-        return 0;
+        return predict_room(f, j, x.raised_ns, e);
     }
     return err_set(
         e, ERR_DEADLINE,

@@ -17,7 +17,8 @@
  * unknown; also without memory. Its place (shares_reserve) is there. */
 struct prediction outlook_of(struct front *f, const struct job *j);
 /* Whether a job with a deadline can begin in time: predict_admit; but one that waits for others is
- * refused only if their ends are known. ERR_DEADLINE has the times in its text. */
+ * refused only if their ends are known. Those get its place: they must leave the deadlines of
+ * others of its tenant as they can be kept, too. ERR_DEADLINE has the times in its text. */
 int outlook_admit(struct front *f, const struct job *j, struct err *e);
 
 #endif

@@ -48,7 +48,7 @@ static struct estimate cost_anywhere(const struct front *f, const struct job *j)
                      : (struct estimate){0};
 }
 
-static struct estimate cost_of(const struct front *f, const struct job *j)
+struct estimate predict_time(const struct front *f, const struct job *j)
 {
     return j->device != NULL ? predict_cost(j, j->device) : cost_anywhere(f, j);
 }
@@ -96,7 +96,7 @@ void predict_ready(struct front *f, struct job *j)
     unsigned class = job_rank_class(j);
     struct backlog *b = backlog_of(j, class);
     struct ready_sum *sum = sum_of(f, j, class);
-    struct estimate cost = cost_of(f, j);
+    struct estimate cost = predict_time(f, j);
     uint64_t now = turn_now(f);
     if (b->jobs == 0) {
         b->weight = j->tenant->limits.weight;
@@ -363,7 +363,7 @@ static struct prediction on_device(struct front *f, const struct job *j)
 static struct prediction on_way(struct front *f, const struct job *j)
 {
     struct prediction p = {0};
-    struct estimate cost = cost_of(f, j);
+    struct estimate cost = predict_time(f, j);
     if (cost.ns > 0 && may_begin(f, j) && transit_began(j)) {
         struct ahead a = ahead_of(f, j, false);
         struct estimate way = transit_of(f, j, turn_now(f));
@@ -401,7 +401,7 @@ struct prediction predict_behind(struct front *f, const struct job *j, uint64_t 
                                  uint64_t work_ns)
 {
     struct prediction p = {0};
-    struct estimate cost = cost_of(f, j);
+    struct estimate cost = predict_time(f, j);
     if (cost.ns > 0 && may_begin(f, j)) {
         struct ahead a = ahead_of(f, j, false);
         uint64_t ready_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
@@ -572,12 +572,19 @@ static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, 
                    (double)cost_ns / 1e6, (double)sat_sub(late, now) / 1e6);
 }
 
+int predict_room(struct front *f, const struct job *j, uint64_t with_ns, struct err *e)
+{
+    struct estimate cost = predict_time(f, j);
+    bool known = may_begin(f, j) && cost.sure && due_of(j) != NS_NEVER;
+    return known ? check_others(f, j, ns_add(cost.ns, with_ns), e) : 0;
+}
+
 int predict_admit(struct front *f, const struct job *j, struct err *e)
 {
     if (j->deadline_ns == NS_NEVER || j->tenant == NULL || !may_begin(f, j)) {
         return 0;
     }
-    struct estimate cost = cost_of(f, j);
+    struct estimate cost = predict_time(f, j);
     if (!cost.sure) {
         return 0;
     }
@@ -589,5 +596,5 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
     if (predict_late((uint64_t)wait, sat_sub(j->deadline_ns, now))) {
         return refuse(f, j, wait, moves, cost.ns, e);
     }
-    return due_of(j) != NS_NEVER ? check_others(f, j, cost.ns, e) : 0;
+    return predict_room(f, j, 0, e);
 }

@@ -29,6 +29,8 @@ struct prediction {
 /* The device time that the job is expected to take there: of its kind, or else of its tenant's
  * recent jobs. ns 0: unknown. */
 struct estimate predict_cost(const struct job *j, const struct device *d);
+/* The same on its device; if it may run on several, on the mean of those. */
+struct estimate predict_time(const struct front *f, const struct job *j);
 /* shares.c calls these: the job is in line; it no longer is. */
 void predict_ready(struct front *f, struct job *j);
 void predict_taken(struct front *f, struct job *j);
@@ -62,5 +64,7 @@ bool predict_elsewhere(struct front *f, struct device *base, const struct job *j
  * time is known; those before it count by what is known of them. Its place (shares_reserve) is
  * there. */
 int predict_admit(struct front *f, const struct job *j, struct err *e);
+/* The second of that, of a job that goes before others with `with_ns` of jobs that it waits for. */
+int predict_room(struct front *f, const struct job *j, uint64_t with_ns, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
 #include "tests/sim/front/sim_stall.h"
+#include "daemon/front/model/wake.h"
 
 #include "common/saturate.h"
 #include "tests/sim/front/rules/sim_endings.h"

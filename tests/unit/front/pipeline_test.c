@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/pipeline_int.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -44,7 +45,7 @@ static void end(void)
 
 /* FAULT other: the machine is paused while a job runs, for longer than the rest of its time limit
  * required: the pause does not count against the limit, and all of it is known if there are two
- * defence: `front/model/front.h`: front_still_ns
+ * defence: `front/model/wake.c`: wake_still_ns
  * mutants: still-since, away-twice, away-sum */
 START_TEST(each_standstill_counts)
 {
@@ -68,15 +69,17 @@ START_TEST(it_began_behind_the_last_turn)
     fake_pass(4 * NS_PER_S);
     turn_begin(&k->f);
     (void)turn_now(&k->f);
+    wake_alive(&k->f);
     turn_end(&k->f);
     fake_pass(20 * NS_PER_S);
     turn_begin(&k->f);
     (void)turn_now(&k->f);
+    wake_alive(&k->f);
     turn_end(&k->f);
-    ck_assert_uint_eq(front_still_ns(&k->f, fake_now()), 20 * NS_PER_S);
+    ck_assert_uint_eq(wake_still_ns(&k->f, fake_now()), 20 * NS_PER_S);
     turn(fake_now() - 1);
     ck_assert_uint_eq(k->f.away_ns, 20 * NS_PER_S);
-    ck_assert_uint_eq(front_still_ns(&k->f, fake_now()), 0);
+    ck_assert_uint_eq(wake_still_ns(&k->f, fake_now()), 0);
     end();
 }
 END_TEST

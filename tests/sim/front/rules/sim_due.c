@@ -211,11 +211,11 @@ void due_before(struct sim *s, const struct sim_request *q)
 
 /* A job goes before others of its tenant that are due later. It is refused if they would miss their
  * deadlines for it. Of a job that goes before it only what the front expects may change, as it
- * counts jobs by slots of time. The front does not look at what goes before others because the job
- * waits for it. */
+ * counts jobs by slots of time. So it is with jobs that go before others because it waits for them.
+ */
 static void check_others(struct sim *s, const struct job *j)
 {
-    for (unsigned i = 0; i < admitted.count && hazard_clear(j); i++) {
+    for (unsigned i = 0; i < admitted.count; i++) {
         const struct job *k = job_find(s->f->jobs, admitted.id[i]);
         bool behind = k != NULL && k->state == JOB_QUEUED && k->device == j->device &&
                       job_rank_class(k) == job_rank_class(j) && k->sched.rank > j->sched.rank;

@@ -1,4 +1,5 @@
 #include "tests/sim/front/rules/sim_endings.h"
+#include "daemon/front/model/wake.h"
 
 #include <inttypes.h>
 #include <signal.h>

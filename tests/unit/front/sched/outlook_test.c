@@ -15,6 +15,7 @@
 #define COST_NS NS_PER_MS /* of each job whose time is known */
 #define KNOWN   1u        /* kind of those */
 #define UNKNOWN 2u
+#define LONG    3u /* three times as long */
 
 static struct fake *k;
 
@@ -301,6 +302,39 @@ START_TEST(a_job_that_others_wait_for_has_their_place)
 }
 END_TEST
 
+/* It needs 3 ms, is due in 5, and waits for two jobs that get its place before one that is due in
+ * 6. _i: 1: that one is due in 12. Of the first of the two jobs nothing is known in the second
+ * pair: it counts as the tenant's jobs take on average. */
+START_TEST(the_jobs_before_it_leave_room_for_others_too)
+{
+    struct job *j[4];
+    struct err e = ERR_INIT;
+    begin();
+    for (unsigned i = 0; i < 2 * FORECAST_SURE; i++) {
+        forecast_learn(&k->tenant->forecast, forecast_key(LONG, 7), 3 * COST_NS);
+    }
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    j[0] = due_in(job_of(KNOWN), 0);
+    j[1] = due_in(writer_of(b, _i < 2 ? KNOWN : UNKNOWN), 0);
+    j[2] = due_in(writer_of(b, KNOWN), 0);
+    j[3] = due_in(job_of(KNOWN), _i % 2 == 0 ? 6 : 12);
+    struct job *late = writer_of(b, LONG);
+    k->tenant->share.stake[0]->of[job_rank_class(late)].mean_ns = COST_NS;
+    late->submitted_ns = fake_now();
+    late->deadline_ns = fake_now() + 5 * COST_NS;
+    late->sched.rank = job_rank(late);
+    ck_assert_int_eq(hazard_enter(late, &e), 0);
+    ck_assert(shares_reserve(&k->f, k->tenant, late));
+    ck_assert_int_eq(outlook_admit(&k->f, late, &e), _i % 2 == 0 ? ERR_DEADLINE : 0);
+    if (_i == 0) {
+        ck_assert_msg(strstr(e.text, "it would take 5.000 ms before jobs") != NULL, "%s", e.text);
+    }
+    hazard_leave(&k->f.hazards, late);
+    job_destroy(late);
+    end(j, 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("outlook");
@@ -314,6 +348,7 @@ int main(void)
     tcase_add_test(tcase, another_device_is_not_shared_with_those_of_this_one);
     tcase_add_test(tcase, a_deadline_that_cannot_be_kept_is_refused);
     tcase_add_test(tcase, a_job_that_others_wait_for_has_their_place);
+    tcase_add_loop_test(tcase, the_jobs_before_it_leave_room_for_others_too, 0, 4);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
