@@ -214,6 +214,8 @@ static void choose_domains(uint64_t seed, struct course_params *p, unsigned weig
     weight[COURSE_REFUSE] = chance_percent(&c, 50) ? 15 : 0;
     weight[COURSE_UNSTARTED] = chance_percent(&c, 30) ? 15 : 0;
     weight[COURSE_BYE] = chance_percent(&c, 50) ? 60 : weight[COURSE_BYE]; /* newcomers */
+    c = chance_of(seed, 22);
+    weight[COURSE_VISIT] = chance_percent(&c, 40) ? 60 : 0;
 }
 
 /* Of special worlds: more than they have otherwise. */

@@ -353,14 +353,16 @@ static void drop_wishes(const struct front *f, const struct device *base, const 
     }
 }
 
-/* Looks for those that leave. Returns when the next one may. */
-static uint64_t make_way(struct front *f, struct device *base, unsigned lack, uint64_t now)
+/* Looks for those that leave, for wishes that have not ended. Returns when the next one may. */
+static uint64_t make_way(struct front *f, struct device *base, uint64_t now)
 {
     struct survey s;
     uint64_t at_ns = ns_add(now, LOOK_NS);
     survey_make(f, &s);
     judge(f, base, &s);
     drop_wishes(f, base, &s);
+    struct census c = count(f, base);
+    unsigned lack = lacking(f, &c);
     while (lack > 0) {
         struct device *out = least_used(f, base, &s, sat_sub(now, IDLE_NS));
         if (out != NULL) {
@@ -417,7 +419,7 @@ void places_watch(struct front *f, struct device *base, uint64_t now)
                   !device_drains(base);
     watch_yielding(f, base, wanted, now);
     if (wanted && now >= base->places.look_ns) {
-        base->places.look_ns = make_way(f, base, lacking(f, &c), now);
+        base->places.look_ns = make_way(f, base, now);
     }
     if (wanted) {
         wake_at(f, base->places.look_ns);

@@ -654,7 +654,7 @@ struct sim_monitor {
 };
 
 int monitor_asked(struct sim *s, uint64_t id, int page);
-void monitor_kill(struct sim *s, uint64_t id);
+int monitor_kill(struct sim *s, uint64_t id, struct err *e);
 void monitor_drop(struct sim *s); /* its front, or the launcher, has ended */
 void monitor_event(struct sim *s, const struct course_event *e, struct chance *r);
 void monitor_settle(struct sim *s); /* drivers ask for nothing any more */

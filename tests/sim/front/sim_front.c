@@ -180,15 +180,15 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
 {
     (void)l;
     (void)signal;
-    (void)e;
+    int rc = 0;
     memory_outside();
     if (is_monitor(id)) {
-        monitor_kill(world, id);
+        rc = monitor_kill(world, id, e);
     } else {
         launcher_kill_worker(world, id);
     }
     memory_inside();
-    return 0;
+    return rc;
 }
 
 static int on_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e)

@@ -19,8 +19,8 @@ struct name {
     char owner[PROTO_NAME_MAX + 1];
 };
 
-/* Names of spare workers all differ. */
-static struct name name_of(struct sim *s, struct bytes device)
+/* As the launcher has it: names of spare workers all differ. */
+static struct name full_name_of(struct sim *s, struct bytes device)
 {
     struct msg_record_worker m;
     struct name n = {.number = 0};
@@ -30,6 +30,13 @@ static struct name name_of(struct sim *s, struct bytes device)
         sim_fail(s, "launcher: a worker of no device");
     }
     n.number = (unsigned)m.index;
+    return n;
+}
+
+/* Spare workers have one name. */
+static struct name name_of(struct sim *s, struct bytes device)
+{
+    struct name n = full_name_of(s, device);
     if (strncmp(n.owner, DOMAIN_SPARE, sizeof DOMAIN_SPARE - 1) == 0) {
         n.owner[sizeof DOMAIN_SPARE - 1] = '\0';
     }
@@ -44,9 +51,11 @@ static bool same(const struct name *a, const struct name *b)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* What is in a record belongs to one device: the next front takes it over once. */
-static void check_record(struct sim *s, const struct worker_order *w, const struct name *n)
+/* What is in a record belongs to one device: the next front takes it over once. The launcher keeps
+ * that of a spare worker that has ended, and the next spare worker may become a tenant's. */
+static void check_record(struct sim *s, const struct worker_order *w)
 {
+    struct name n = full_name_of(s, w->device);
     struct stat mine;
     if (fstat(w->fd[WORKER_RECORD], &mine) != 0) {
         return; /* without memory there may be none */
@@ -58,12 +67,12 @@ static void check_record(struct sim *s, const struct worker_order *w, const stru
             fstat(x->fd[WORKER_RECORD], &other) != 0 || other.st_ino != mine.st_ino) {
             continue;
         }
-        struct name of = name_of(s, capbuf_view(&x->device));
-        if (!same(n, &of)) {
+        struct name of = full_name_of(s, capbuf_view(&x->device));
+        if (!same(&n, &of)) {
             sim_fail(s,
                      "record: worker %" PRIu64 " of %s %u gets the record of worker %" PRIu64
                      ", which the launcher has for %s %u",
-                     w->id, n->backend, n->number, x->id, of.backend, of.number);
+                     w->id, n.backend, n.number, x->id, of.backend, of.number);
         }
     }
 }
@@ -101,7 +110,7 @@ static void check_args(struct sim *s, const struct worker_order *w, const struct
 void launches_asked(struct sim *s, const struct worker_order *w)
 {
     struct name n = name_of(s, w->device);
-    check_record(s, w, &n);
+    check_record(s, w);
     if (n.owner[0] == '\0') {
         check_args(s, w, &n);
         s->launch[n.number].waits = w->prepare;

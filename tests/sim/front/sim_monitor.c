@@ -9,6 +9,7 @@
 #include "daemon/front/devices/monitor.h"
 #include "proto/health.h"
 #include "tests/sim/front/rules/sim_energy.h"
+#include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/sim.h"
 
 #define START_NS  (20 * NS_PER_MS)
@@ -141,18 +142,25 @@ int monitor_asked(struct sim *s, uint64_t id, int page)
     return 0;
 }
 
-void monitor_kill(struct sim *s, uint64_t id)
+/* Of those that are stuck in the driver, half are so because the launcher took no order. */
+int monitor_kill(struct sim *s, uint64_t id, struct err *e)
 {
     struct sim_monitor *m = &s->monitor;
     if (id != m->id) {
-        return;
+        return 0;
     }
     if (!m->hangs && s->now_ns > s->stalled_ns + LATE_NS && !drain_pauses(s)) {
         sim_fail(s, "monitor: the front ends a monitor that reports");
     }
     m->killed = true;
-    bool stuck = chance_mix(id ^ s->course->seed) % 4 == 0;
+    uint64_t r = chance_mix(id ^ s->course->seed);
+    bool stuck = r % 4 == 0;
     sim_at(s, s->now_ns + (stuck ? STUCK_NS : REAP_NS), on_ended, NULL, id, s->era);
+    if (r % 8 != 0) {
+        return 0;
+    }
+    said_refused();
+    return err_set(e, ERR_CLOSED, "the launcher takes no orders");
 }
 
 /* ---- what a course does ---------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_energy.h"
 #include "tests/sim/front/rules/sim_places.h"
+#include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
@@ -286,9 +287,9 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 void sim_clear(int pid)
 {
     static const char *const file[] = {
-        "gpud.conf", "gpud.conf.new", "shm",          "held",    "held.new",
-        "accounts",  "far0.tokens",   "far1.tokens",  "far.new", "accounts.kept",
-        "access",    "forecasts",     "forecasts.new"};
+        "gpud.conf", "gpud.conf.new", "shm",           "held",    "held.new",
+        "accounts",  "far0.tokens",   "far1.tokens",   "far.new", "accounts.kept",
+        "access",    "forecasts",     "forecasts.new", "journal"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);
@@ -330,6 +331,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
         abort();
     }
     log_set_level(getenv("GPUD_LOG") != NULL ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR - 1);
+    said_begin(s);
     if (uv_loop_init(&s->loop) != 0) {
         abort();
     }
@@ -365,6 +367,7 @@ static void end(struct sim *s)
     accounts_finish(s);
     metrics_finish();
     places_finish(s);
+    said_finish();
     haps_finish(&s->agenda);
     free(s->arrived.parcel);
     free(s->ended.parcel);

@@ -89,6 +89,36 @@ static void check_limit(struct sim *s, const struct sim_worker *x)
     }
 }
 
+/* Has it buffers of several tenants, as the front knows, too? */
+static bool has_several(struct sim *s, const struct device *d, const struct sim_worker *x)
+{
+    const struct sim_client *first = NULL;
+    bool several = false;
+    for (unsigned i = 0; i < x->buffers && !several; i++) {
+        const struct sim_buffer *known = model_find(s, x->buffer[i].id);
+        const struct buffer *b = idmap_get(&s->f->buffers, x->buffer[i].id);
+        bool lives = known != NULL && b != NULL && !b->freed && b->bytes > 0 &&
+                     b->device == d->index && buffer_state(b) == BUFFER_LIVE;
+        first = lives && first == NULL ? known->maker : first;
+        several = lives && known->maker->tenant != first->tenant;
+    }
+    return several;
+}
+
+/* The limit that a client chose for its job costs no other tenant's buffers. */
+static void check_own_limit(struct sim *s, const struct device *d, const struct sim_worker *x,
+                            double limit_s)
+{
+    bool own = limit_s * 1e3 < (double)s->p.time_limit_ms - 1;
+    if (own && has_several(s, d, x) && !x->lied && !memory_failed()) {
+        sim_fail(s,
+                 "overdue: worker %" PRIu64
+                 " is ended for a job that passed its client's limit of %.3f s, and has "
+                 "buffers of several tenants",
+                 x->id, limit_s);
+    }
+}
+
 /* A job that runs for longer than any may is ended, with its worker. */
 void endings_check(struct sim *s, const struct sim_worker *x)
 {
@@ -144,9 +174,11 @@ static void check_kill(struct sim *s, const struct device *d, struct sim_worker 
 void endings_killed(struct sim *s, const struct device *d, struct sim_worker *x)
 {
     uint64_t id = 0;
+    double limit_s = 0;
     int whole = 0; /* the text is that to its end */
-    if (strstr(d->ending, "a job passed its time limit") == d->ending) {
+    if (sscanf(d->ending, "a job passed its time limit of %lf s", &limit_s) == 1) {
         check_limit(s, x);
+        check_own_limit(s, d, x, limit_s);
     } else if (strstr(d->ending, "memory back that was recalled") != NULL && !x->lease.owes &&
                !memory_failed()) {
         sim_fail(s,

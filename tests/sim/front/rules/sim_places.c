@@ -11,6 +11,7 @@
 
 #define START_NS (1500 * NS_PER_MS) /* until a worker starts that waits for nothing */
 #define SPARE_NS (3 * NS_PER_S)     /* until a spare worker ends that is in the way */
+#define ASKED_NS (100 * NS_PER_MS)  /* a wish may come and go between two looks */
 #define VAIN_MAX 4u                 /* ends of a worker that came to nothing, one after the other */
 
 struct place { /* as of the last look */
@@ -21,6 +22,7 @@ struct place { /* as of the last look */
     uint64_t ran_ns;  /* when that ended */
     uint64_t free_ns; /* since when its worker could start; 0: it cannot */
     bool waits;       /* for a place, without a worker */
+    bool yields;      /* its place, to another tenant */
 };
 
 struct sim_places {
@@ -30,6 +32,7 @@ struct sim_places {
         unsigned taken;
         uint64_t surplus_ns; /* since when its spare worker is in the way; 0: it is not */
         uint64_t spare;      /* that worker; 0: none */
+        bool wished;         /* a tenant waits for a place, and has something for its worker */
     } base[DEVICES_MAX];
 };
 
@@ -140,6 +143,61 @@ static void check_first(struct sim *s, const struct device *d, const struct plac
     }
 }
 
+/* Has the tenant something for the worker of the domain? */
+static bool has_use(const struct sim *s, const struct device *d)
+{
+    uint32_t cursor = 0;
+    bool any = false;
+    for (const struct job *j = s->f->jobs; j != NULL && !any; j = j->hh.next) {
+        any = !job_ended(j) && j->tenant == d->owner && (j->device == d || j->device == NULL);
+    }
+    for (const struct buffer *b; !any && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        any = b->device == d->index;
+    }
+    return any;
+}
+
+/* Does a tenant wait for a place of the device, or did one lately? */
+static bool is_wished(const struct sim *s, const struct device *base, bool *ret_lately)
+{
+    bool wished = false;
+    *ret_lately = false;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        uint64_t asked_ns = d->used_ns > d->place.asked_ns ? d->used_ns : d->place.asked_ns;
+        bool waits = d->state == DEVICE_RESTING && d->wanted && !is_spare(s, d);
+        wished = wished || (waits && has_use(s, d));
+        *ret_lately =
+            *ret_lately || (d->state == DEVICE_RESTING && s->now_ns < asked_ns + ASKED_NS);
+    }
+    return wished;
+}
+
+static bool makes_room(struct sim *s, const struct device *d)
+{
+    const struct place *p = &s->places->of[worker_slot_of(s, d)];
+    bool ends = p->state != DEVICE_RESTING && d->state == DEVICE_RESTING && !p->yields &&
+                strcmp(d->reason, "another tenant needs the device") == 0;
+    bool yields = !p->yields && d->place.yields;
+    return p->worker == d->worker && d->worker != 0 && (ends || yields) && !is_spare(s, d);
+}
+
+/* No worker ends, or begins to yield its place, for a tenant that has nothing for a worker. */
+static void check_wish(struct sim *s, const struct device *base)
+{
+    bool *before = &s->places->base[base->index].wished;
+    bool lately = false;
+    bool wished = is_wished(s, base, &lately);
+    bool excused = wished || *before || lately || memory_failed();
+    for (const struct device *d = base->domains; d != NULL && !excused; d = d->domain_next) {
+        if (makes_room(s, d)) {
+            sim_fail(s,
+                     "places: the worker of tenant %s makes room on device %u, and no tenant waits",
+                     d->owner->name, base->index);
+        }
+    }
+    *before = wished;
+}
+
 /* A worker does not begin to end again and again while its buffers cannot go. */
 static void check_vain(struct sim *s, const struct device *d, struct place *p)
 {
@@ -219,6 +277,7 @@ static void look(struct sim *s, const struct device *d)
                         .vain = same ? p->vain : 0,
                         .ran_ns = d->ran_ns,
                         .free_ns = p->free_ns,
+                        .yields = d->place.yields,
                         .waits = d->wanted && d->state == DEVICE_RESTING && d->worker == 0 &&
                                  !is_spare(s, d)};
 }
@@ -255,6 +314,7 @@ static void check_base(struct sim *s, const struct device *base)
     unsigned most = (unsigned)s->f->config.domains_max;
     unsigned places = taken(base);
     check_taken(s, base);
+    check_wish(s, base);
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         look(s, d);
     }

@@ -14,6 +14,7 @@
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
+#include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/rules/sim_waits.h"
@@ -532,6 +533,7 @@ void rules_step(struct sim *s)
     }
     check_limits(s);
     monitor_check(s);
+    said_check(s);
     drain_check(s);
     places_check(s);
     waits_check(s);

@@ -325,6 +325,25 @@ START_TEST(a_wish_that_ends_costs_no_place)
 }
 END_TEST
 
+/* The look that finds the wish ended is the one at which an idle worker would leave for it. */
+START_TEST(a_wish_that_has_just_ended_costs_no_place)
+{
+    begin();
+    k->f.config.domains_max = 1;
+    struct device *a = serving("a");
+    passes(2 * NS_PER_S);
+    struct device *c = asks("c");
+    watch();
+    c->jobs = a->jobs = 0;
+    a->inflight_count = 0;
+    passes(NS_PER_S);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert(device_takes(a));
+    ck_assert_ptr_null(domain_of(apart("c"), base));
+    finish();
+}
+END_TEST
+
 /* What is asked of a worker that is to leave is done by the next one. */
 START_TEST(requests_wait_for_the_next_worker)
 {
@@ -750,10 +769,11 @@ END_TEST
 
 SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
-           a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
-           a_seal_keeps_its_worker, a_seal_wants_the_next_worker, what_cannot_leave_keeps_its_place,
-           a_copy_that_fails_keeps_the_place, idle_ones_end_as_copies_have_room,
-           so_do_those_that_make_room, it_stays_while_buffers_move, idle_ones_leave_first,
-           the_spare_one_leaves_first, a_spare_one_whose_place_is_waited_for_is_no_newcomers,
+           a_wish_that_ends_costs_no_place, a_wish_that_has_just_ended_costs_no_place,
+           requests_wait_for_the_next_worker, a_seal_keeps_its_worker, a_seal_wants_the_next_worker,
+           what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
+           idle_ones_end_as_copies_have_room, so_do_those_that_make_room,
+           it_stays_while_buffers_move, idle_ones_leave_first, the_spare_one_leaves_first,
+           a_spare_one_whose_place_is_waited_for_is_no_newcomers,
            memory_comes_back_with_the_end_of_its_worker,
            a_domain_stays_while_an_answer_is_not_acknowledged, domains_are_limited)
