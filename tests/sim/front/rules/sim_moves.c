@@ -424,6 +424,34 @@ static void check_leaving(struct sim *s, const struct job *j)
     sooner_check(s, j, home);
 }
 
+/* Was it published before the last look? One request of its maker has done that. */
+static bool was_published(const struct sim *s, const struct sim_buffer *known)
+{
+    const struct sim_request *q = s->requests;
+    bool once = known != NULL && known->published && known->publishes == 1 && !known->freed;
+    while (
+        once && q != NULL &&
+        (q->kind != MSG_KIND_BUFFER_PUBLISH || q->buffer != known || q->client != known->maker)) {
+        q = q->next;
+    }
+    return once && q != NULL && q->answered && q->asked_ns < s->still.looked_ns;
+}
+
+/* Others use a published buffer where it is, unless it was to move before it was published. */
+static void check_bound(struct sim *s, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count && j->device != NULL && !memory_failed(); i++) {
+        const struct buffer *b = j->work.uses[i].buffer;
+        bool leaves = b->device != j->device->index && b->users == 1 && b->move == MOVE_NONE;
+        if (leaves && was_published(s, model_find(s, b->handle)) && !followed(s, j)) {
+            sim_fail(s,
+                     "moves: job %" PRIu64 " takes buffer %#" PRIx64
+                     ", which is published, from device %u to %u",
+                     j->id, b->handle, b->device, j->device->index);
+        }
+    }
+}
+
 /* Jobs that came since the last look: the newest are at the end. */
 static void check_new(struct sim *s)
 {
@@ -434,6 +462,7 @@ static void check_new(struct sim *s)
     s->still.job_era = s->era;
     for (; j != NULL && j->id > seen; j = j->hh.prev) {
         if (j->state == JOB_QUEUED) {
+            check_bound(s, j);
             check_leaving(s, j);
             sooner_follow(s, j);
             if (!followed(s, j)) {
