@@ -15,6 +15,7 @@
 #include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/rules/sim_waits.h"
 #include "tests/sim/front/sim.h"
@@ -538,6 +539,7 @@ void rules_step(struct sim *s)
     moves_check(s);
     check_files(s);
     record_check(s);
+    told_look(s);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */
