@@ -6,6 +6,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/cap.h"
+#include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/transit.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
@@ -359,6 +360,36 @@ static struct prediction on_device(struct front *f, const struct job *j)
     return p;
 }
 
+#define BESIDE_MAX 64u /* jobs that are looked at; behind more, nothing is sure */
+
+/* What readers of the buffer take that wait for the same way and came before: they go first, and
+ * stand in no line meanwhile. */
+static struct estimate ahead_on_way(const struct front *f, const struct work_use *u)
+{
+    struct estimate sum = {.sure = true};
+    const struct buffer_use *x = u->entry != NULL ? hazard_ahead(u->entry) : NULL;
+    unsigned count = 0;
+    for (; x != NULL && hazard_beside(x, u->entry) && sum.sure; x = hazard_ahead(x)) {
+        bool waits = x->job->state == JOB_QUEUED && x->job->wait == WAIT_RESTORE;
+        struct estimate cost = waits ? predict_time(f, x->job) : (struct estimate){.sure = true};
+        sum.ns += cost.ns;
+        sum.sure = cost.sure && ++count < BESIDE_MAX;
+    }
+    return sum;
+}
+
+/* Of all its buffers the one that most wait for counts. */
+static struct estimate first_on_way(const struct front *f, const struct job *j)
+{
+    struct estimate most = {.sure = true};
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        struct estimate x = ahead_on_way(f, &j->work.uses[i]);
+        most.ns = x.ns > most.ns ? x.ns : most.ns;
+        most.sure = most.sure && x.sure;
+    }
+    return most;
+}
+
 /* Its turn came, and then its buffers went on their way. Others run meanwhile. */
 static struct prediction on_way(struct front *f, const struct job *j)
 {
@@ -368,9 +399,11 @@ static struct prediction on_way(struct front *f, const struct job *j)
         struct ahead a = ahead_of(f, j, false);
         struct estimate way = transit_of(f, j, turn_now(f));
         uint64_t wait_ns = (uint64_t)wait_of(f, &a, job_rank_class(j));
+        struct estimate first = first_on_way(f, j);
         p.begin_ns = ns_add(turn_now(f), way.ns > wait_ns ? way.ns : wait_ns);
+        p.begin_ns = ns_add(p.begin_ns, first.ns);
         p.end_ns = ns_add(p.begin_ns, cost.ns);
-        p.sure = cost.sure && a.unsure == 0 && way.sure;
+        p.sure = cost.sure && a.unsure == 0 && way.sure && first.sure;
     }
     return p;
 }

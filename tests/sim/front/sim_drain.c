@@ -4,6 +4,7 @@
 #include "common/saturate.h"
 #include "daemon/front/devices/draining.h"
 #include "daemon/front/modules/building.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_launches.h"
 
@@ -71,6 +72,13 @@ static void begin(struct sim *s, struct device *d, bool finish)
     (void)draining_begin(s->f, d->index, finish, "uid:0", &why);
     memory_outside();
     note_known(s);
+}
+
+void drain_now(struct sim *s, struct device *d)
+{
+    if (may_ask(s)) {
+        begin(s, d, false);
+    }
 }
 
 static void on_drain(struct sim *s, const struct hap *h)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim_load.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
@@ -554,6 +555,9 @@ static uint64_t run_ns(const struct sim *s, const struct sim_worker *x,
     if (load_is(s) && j->job != NULL && j->job->run_ns != 0) {
         return j->job->run_ns * s->load->slow[worker_hardware(s, x->number)];
     }
+    if (told_on(s) && j->job != NULL && j->job->run_ns != 0) {
+        return told_run_ns(x, j->job);
+    }
     return run_of(s, j->job != NULL ? j->job->r : j->id, j->attempt);
 }
 
@@ -595,7 +599,7 @@ static void on_resume(struct sim *s, const struct hap *h)
 static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
     struct chance c = chance_of(j->job != NULL ? j->job->r : j->id, 200 + j->attempt);
-    if (!j->said || j->resumed || j->steps < 2 || fate_of(s, j) == FATE_ENDLESS ||
+    if (told_on(s) || !j->said || j->resumed || j->steps < 2 || fate_of(s, j) == FATE_ENDLESS ||
         !chance_percent(&c, (unsigned)s->p.pauses)) {
         return false;
     }
@@ -718,6 +722,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
         j->job->solo = j->job->solo || j->alone;
         j->job->begun++;
         due_begins(s, j->job);
+        told_begins(s, j->job);
     }
     uint64_t ns = run_ns(s, x, j);
     shares_pass(s);

@@ -14,6 +14,7 @@
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
 
@@ -210,6 +211,10 @@ static void on_settle(struct sim *s, const struct hap *h)
         settle_again(s, phase, h->b);
         return;
     }
+    if (phase == SETTLE_LOOK && told_goes_on(s)) {
+        settle_again(s, SETTLE_LOOK, s->now_ns);
+        return;
+    }
     sim_log(s, "settled: phase %u; %u waits for leases", phase, s->hungry);
     if (phase == SETTLE_IDLE) {
         rules_notices(s);
@@ -325,6 +330,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     s->queue_most = s->p.queue_max;
     memory_reset();
     energy_anew();
+    told_reset();
     sim_clear((int)getpid()); /* of a killed process that had the number */
     name_folder((int)getpid(), s->dir);
     if (mkdir(s->dir, 0700) != 0) {

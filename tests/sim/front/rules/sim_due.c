@@ -10,6 +10,7 @@
 #include "daemon/front/model/session.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/outlook.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 
 #define MARGIN  (1.0 / 8) /* as predict.c adds to a wait */
@@ -127,6 +128,7 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
     }
     check_known(s, q, text);
     q->job->refused_era = s->era;
+    told_refused(s, q->job, text);
     if (p == s->asked && q->sendings == 1) {
         check_needed(s, q, text);
     }

@@ -297,7 +297,8 @@ static void play(struct sim *s, const struct sim_job *j)
     } else if (j->effects != 0) {
         spoil(j, BYTE_UNDEFINED);
     }
-    if (j->last && j->code != 0 && j->outcome == OUTCOME_KNOWN) {
+    bool look = j->last && j->run_ns == 0; /* else of a burst at the end, sim_told.c */
+    if (look && j->code != 0 && j->outcome == OUTCOME_KNOWN) {
         check_last(s, j);
     }
 }

@@ -12,6 +12,7 @@
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/evacuate.h"
 #include "tests/sim/front/rules/sim_sooner.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 
 #define TAKE_MS  40u                /* until a worker has taken the content */
@@ -29,7 +30,7 @@ static const struct buffer *moving(const struct sim *s, uint64_t id)
 uint64_t worker_lends_ns(const struct sim *s, uint64_t id)
 {
     uint64_t usual = (1 + id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
-    return stray_is(s) ? STRAY_LEAVES_NS : usual;
+    return stray_is(s) || told_on(s) ? STRAY_LEAVES_NS : usual;
 }
 
 /* One in ten of those that move finds no memory. */
@@ -80,7 +81,7 @@ static void on_taken(struct sim *s, const struct hap *h)
 static uint64_t take_ns(const struct sim *s, uint64_t id)
 {
     uint64_t r = chance_mix(s->now_ns ^ id);
-    if (stray_is(s)) {
+    if (stray_is(s) || told_on(s)) {
         return STRAY_COMES_NS;
     }
     bool slow = s->p.spread > 0 && s->p.spread % 2 == 0 && !s->settling && r % 3 == 0;

@@ -16,6 +16,7 @@
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/rules/sim_waits.h"
 #include "tests/sim/front/sim.h"
@@ -540,6 +541,7 @@ void rules_step(struct sim *s)
     moves_check(s);
     check_files(s);
     record_check(s);
+    told_look(s);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/transit.h"
+#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 
 #define LOAD_NS (50 * NS_PER_MS) /* that kernels take at least, as the front takes it */
@@ -295,7 +296,9 @@ void sooner_check(struct sim *s, const struct job *j, struct device *home)
     check_buffers(s, j, home);
     check_work(s, j);
     check_alone(s, j);
-    if (s->p.special == WORLD_DUE) {
+    if (told_on(s)) {
+        told_stray(s, j, home);
+    } else if (s->p.special == WORLD_DUE) {
         check_known(s, j, home);
         check_known(s, j, j->device);
         check_worth(s, j, home);

@@ -196,6 +196,31 @@ START_TEST(readers_of_one_device_wait_for_one_way)
 }
 END_TEST
 
+/* One way brings the buffer to all of them, and then they run one after the other. */
+START_TEST(readers_on_one_way_go_one_by_one)
+{
+    struct job *j[3];
+    begin();
+    learn(BYTES, OUT_NS, IN_NS);
+    for (unsigned i = 0; i < 3; i++) {
+        j[i] = sent(reader_on(0));
+        ck_assert_int_eq(j[i]->wait, WAIT_RESTORE);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        struct prediction p = outlook_of(&k->f, j[i]);
+        ck_assert(p.sure);
+        ck_assert_uint_eq(p.begin_ns, fake_now() + OUT_NS + IN_NS + i * COST_NS);
+    }
+    cancel(j[0]);
+    ck_assert_uint_eq(outlook_of(&k->f, j[1]).begin_ns, fake_now() + OUT_NS + IN_NS);
+    j[1]->sched.kind = KIND + 1;
+    ck_assert(!outlook_of(&k->f, j[2]).sure);
+    cancel(j[2]);
+    cancel(j[1]);
+    end();
+}
+END_TEST
+
 /* The device has nothing to do. _i: 1: nothing is known of moves, so the job is admitted. */
 START_TEST(a_deadline_before_that_is_refused)
 {
@@ -257,6 +282,7 @@ int main(void)
     tcase_add_test(tc, a_job_begins_when_its_buffers_are_there);
     tcase_add_test(tc, each_way_counts_for_the_jobs_behind);
     tcase_add_test(tc, readers_of_one_device_wait_for_one_way);
+    tcase_add_test(tc, readers_on_one_way_go_one_by_one);
     tcase_add_loop_test(tc, a_deadline_before_that_is_refused, 0, 2);
     tcase_add_test(tc, what_cannot_move_yet_is_unknown);
     tcase_add_test(tc, what_the_host_has_comes_only);
