@@ -256,6 +256,13 @@ static bool is_vague(const struct sim_job *j)
     return b->lied || (!b->published && (b->maker != j->client || b->freed));
 }
 
+/* Jobs of a burst at the end (sim_told.c) are last ones, too, but not looks. */
+static bool looks_in_vain(const struct sim_job *j)
+{
+    bool looks = j->last && j->run_ns == 0;
+    return looks && j->code != 0 && j->outcome == OUTCOME_KNOWN;
+}
+
 /* The last look at a buffer, when all was quiet: nothing else can be the cause of an error. */
 static void check_last(struct sim *s, const struct sim_job *j)
 {
@@ -297,8 +304,7 @@ static void play(struct sim *s, const struct sim_job *j)
     } else if (j->effects != 0) {
         spoil(j, BYTE_UNDEFINED);
     }
-    bool look = j->last && j->run_ns == 0; /* else of a burst at the end, sim_told.c */
-    if (look && j->code != 0 && j->outcome == OUTCOME_KNOWN) {
+    if (looks_in_vain(j)) {
         check_last(s, j);
     }
 }

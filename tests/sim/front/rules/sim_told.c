@@ -183,25 +183,29 @@ static bool all_exact(const struct sim *s)
     return all;
 }
 
+/* Returns whether the front has the job, or has answered it. */
+static bool look_at(struct sim *s, struct told_job *x)
+{
+    const struct job *j = x->begun ? NULL : find(s, x);
+    bool waits = told.calm && j != NULL && !job_ended(j) && !x->loose;
+    struct prediction p = waits ? outlook_of(s->f, j) : (struct prediction){0};
+    check_known(s, x, j, &p);
+    if (p.sure && p.begin_ns > 0) {
+        note(s, x, p.begin_ns);
+    }
+    return j != NULL || x->id != 0 || x->job->request->answered;
+}
+
 void told_look(struct sim *s)
 {
-    bool all = true;
+    bool all = told_on(s) && told.count > 0;
     for (unsigned i = 0; told_on(s) && s->f != NULL && i < told.count; i++) {
-        struct told_job *x = &told.job[i];
-        const struct job *j = x->begun ? NULL : find(s, x);
-        all = all && (j != NULL || x->id != 0 || x->job->request->answered);
-        bool waits = told.calm && j != NULL && !job_ended(j) && !x->loose;
-        struct prediction p = waits ? outlook_of(s->f, j) : (struct prediction){0};
-        check_known(s, x, j, &p);
-        if (p.sure && p.begin_ns > 0) {
-            note(s, x, p.begin_ns);
-        }
+        all = look_at(s, &told.job[i]) && all;
     }
-    bool calm = told.count > 0 && all;
-    if (calm && !told.calm && !all_exact(s)) {
+    if (all && !told.calm && !all_exact(s)) {
         told.count = 0;
     }
-    told.calm = calm;
+    told.calm = all;
 }
 
 void told_begins(struct sim *s, const struct sim_job *j)
