@@ -19,6 +19,7 @@
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/keep.h"
+#include "daemon/front/workers/places.h"
 #include "daemon/front/workers/rest.h"
 #include "daemon/front/workers/worker.h"
 
@@ -234,6 +235,13 @@ static void refuse_new(struct front *f, const struct device *base)
 
 /* ---- the way to the release ------------------------------------------------------------------ */
 
+/* A domain for whose worker jobs or requests wait wants one back when the device is resumed. */
+static void rest(struct front *f, struct device *d, const struct survey *s)
+{
+    rest_begin(f, d, "its device is drained");
+    d->wanted = d->owner != NULL && (domain_needed(f, d) || device_set_has(&s->asked, d->index));
+}
+
 static void move(struct front *f, struct device *base, uint64_t now)
 {
     struct keepers k;
@@ -249,11 +257,11 @@ static void move(struct front *f, struct device *base, uint64_t now)
     base->drain.vacated = false;
     base->drain.look_ns = ns_add(now, AGAIN_NS);
     refuse_new(f, base);
+    struct survey of_all;
+    survey_make(f, &of_all);
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         if (d->state != DEVICE_RESTING) {
-            rest_begin(f, d, "its device is drained");
-            /* a domain with jobs wants its worker back when the device is resumed */
-            d->wanted = d->owner != NULL && domain_needed(f, d);
+            rest(f, d, &of_all);
         }
     }
     drained_say(base, "its buffers go to the host");

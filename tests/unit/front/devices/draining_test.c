@@ -11,6 +11,7 @@
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/workers/arrivals.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/record_encode.h"
@@ -498,14 +499,11 @@ START_TEST(a_hold_outlasts_it)
 }
 END_TEST
 
-/* Jobs without buffers of a tenant that is apart run in whatever worker the tenant has. Where that
- * is the drained one's, it starts again when the device is resumed: nothing else would ask for it.
- */
-START_TEST(jobs_of_no_device_get_their_worker_back)
+/* The worker that a tenant has for itself there. */
+static struct device *serving_apart(struct tenant **ret_tenant)
 {
     struct err e = ERR_INIT;
     struct device *x = NULL;
-    begin();
     struct tenant *t = tenant_named(&k->f.tenants, "a");
     t->apart = true;
     t->limits.devices = UINT64_C(1) << d->index;
@@ -517,8 +515,13 @@ START_TEST(jobs_of_no_device_get_their_worker_back)
     device_set_state(x, DEVICE_PROBING, NULL);
     device_set_state(x, DEVICE_READY, "");
     x->link = (struct link *)x;
-    t->held[TENANT_JOBS] = 1; /* bound to no device */
-    drain(false);
+    *ret_tenant = t;
+    return x;
+}
+
+/* Its worker has ended, and it wants the next one. */
+static void wants_again(struct device *x)
+{
     ck_assert_int_eq(x->state, DEVICE_RESTING);
     x->link = NULL;
     ck_assert(worker_ended(&k->f, x->worker, 9));
@@ -527,7 +530,10 @@ START_TEST(jobs_of_no_device_get_their_worker_back)
     ck_assert_ptr_eq(d->domains, x);
     resume();
     ck_assert(x->wanted);
-    t->held[TENANT_JOBS] = 0;
+}
+
+static void forget(struct device *x)
+{
     x->wanted = false;
     x->losing = false;
     fake_pass(3600 * NS_PER_S);
@@ -537,6 +543,42 @@ START_TEST(jobs_of_no_device_get_their_worker_back)
         answer(copies[i], 0);
     }
     finish();
+}
+
+/* Jobs without buffers of a tenant that is apart run in whatever worker the tenant has. Where that
+ * is the drained one's, it starts again when the device is resumed: nothing else would ask for it.
+ */
+START_TEST(jobs_of_no_device_get_their_worker_back)
+{
+    struct tenant *t = NULL;
+    begin();
+    struct device *x = serving_apart(&t);
+    t->held[TENANT_JOBS] = 1; /* bound to no device */
+    drain(false);
+    wants_again(x);
+    t->held[TENANT_JOBS] = 0;
+    forget(x);
+}
+END_TEST
+
+/* A seal that waits for the worker is no job, and nothing else would ask for that worker either. */
+START_TEST(so_does_a_seal)
+{
+    static struct op seal;
+    struct tenant *t = NULL;
+    begin();
+    struct device *x = serving_apart(&t);
+    struct buffer *y = fake_movable(k, x);
+    y->sealed = y->seal_wanted = true;
+    y->pending = &seal;
+    drain(false);
+    buffer_answered(&k->f, x, &(const struct msg_w_buffer){.id = y->handle});
+    watch();
+    wants_again(x);
+    y->pending = NULL;
+    y->sealed = y->seal_wanted = false;
+    buffer_drop(&k->f, y);
+    forget(x);
 }
 END_TEST
 
@@ -569,6 +611,7 @@ int main(void)
     tcase_add_test(tcase, one_that_was_drained_before_is_opened);
     tcase_add_test(tcase, nothing_is_restored_meanwhile);
     tcase_add_test(tcase, jobs_of_no_device_get_their_worker_back);
+    tcase_add_test(tcase, so_does_a_seal);
     tcase_add_loop_test(tcase, a_hold_outlasts_it, 0, 2);
     tcase_add_test(tcase, no_such_device);
     suite_add_tcase(suite, tcase);
