@@ -139,7 +139,7 @@ struct sim_job {
     bool killed;          /* and for the end of its worker */
     bool ended_for;       /* which was ended for that */
     bool stalled;         /* its worker went silent with it */
-    bool slept;           /* it stood still with the machine while it ran, unknown to the front */
+    bool slept;           /* the front stood still while it ran, and does not know of that */
     bool overslept;       /* and so its worker was ended for its time limit */
     bool blocked;         /* a job beside it never ended, and had all of the device */
     bool vague;           /* its worker lied about it */

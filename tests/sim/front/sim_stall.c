@@ -16,8 +16,8 @@ static void stand_still(struct sim *s, uint64_t ns, bool machine)
     x->end_ns = s->stalled_ns = s->now_ns += ns;
     if (machine) {
         agenda_delay_workers(s, ns);
-        endings_sleep(s);
     }
+    endings_sleep(s);
 }
 
 static void on_next(struct sim *s, const struct hap *h)

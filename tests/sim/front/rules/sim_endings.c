@@ -49,7 +49,8 @@ static bool waits_for_long(const struct sim *s, const struct sim_worker *x,
            x->heard_ns >= in->sent_ns + most_ns;
 }
 
-/* A front that stands still for less than a second takes that for the time of its jobs. */
+/* A front that stands still for less than a second takes that for the time of its jobs. Those that
+ * run end or pause late, as all that happens meanwhile does: some run for longer than they take. */
 void endings_sleep(struct sim *s)
 {
     for (unsigned i = 0; i < s->workers && stall_missed_ns(s) <= STILL_NS; i++) {
