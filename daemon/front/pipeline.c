@@ -284,7 +284,6 @@ static void on_check(uv_check_t *check)
     }
     lanes_flush(f->lanes);
     count_turn(f);
-    wake_alive(f);
     turn_end(f);
 }
 

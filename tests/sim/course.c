@@ -255,7 +255,7 @@ static void choose_watch(uint64_t seed, struct course_params *p, unsigned weight
     }
 }
 
-/* The same. Half of these worlds have short limits of time, which such times must not use up. */
+/* The same. Half of these worlds have short limits of time: a standstill must not use them up. */
 static void choose_stalls(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
 {
     struct chance c = chance_of(seed, 13);

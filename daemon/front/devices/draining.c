@@ -239,7 +239,7 @@ static void refuse_new(struct front *f, const struct device *base)
 static void rest(struct front *f, struct device *d, const struct survey *s)
 {
     rest_begin(f, d, "its device is drained");
-    d->wanted = d->owner != NULL && (domain_needed(f, d) || device_set_has(&s->asked, d->index));
+    d->wanted = d->owner != NULL && survey_wants(f, s, d);
 }
 
 static void move(struct front *f, struct device *base, uint64_t now)

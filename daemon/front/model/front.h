@@ -358,7 +358,7 @@ struct front {
     uint64_t wake_ns;   /* when the timer has to fire; NS_NEVER: not at all */
     uint64_t armed_ns;  /* what the timer is set to */
     uint64_t awake_ns;  /* when the loop should look at the clock again at the latest */
-    uint64_t alive_ns;  /* when the loop ran, as far as is known without a look at the clock */
+    uint64_t alive_ns;  /* when the loop ran last, as far as its looks at the clock show */
     uint64_t away_ns;   /* how long the process stood still since the timer's work was done */
     bool pressed;       /* work waits for a channel that is full, or for memory: the timer kicks */
     uint64_t house_ns;  /* when housekeeping may run again */
@@ -397,11 +397,6 @@ static inline uint64_t front_now(const struct front *f)
 static inline void turn_begin(struct front *f)
 {
     f->clock = (struct turn_clock){.runs = true};
-}
-
-static inline void turn_end(struct front *f)
-{
-    f->clock.runs = false;
 }
 
 /* Counts units of work that are done now, beyond the budget if need be. */

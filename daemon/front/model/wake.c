@@ -17,11 +17,12 @@ void wake_for_job(struct front *f, struct job *j)
     wake_at(f, j->deadline_ns);
 }
 
-void wake_alive(struct front *f)
+void turn_end(struct front *f)
 {
     uint64_t now = f->clock.now_ns; /* 0: the turn did not need it */
     bool still = now > ns_add(f->awake_ns, STILL_NS);
     f->alive_ns = still || now < f->alive_ns ? f->alive_ns : now;
+    f->clock.runs = false;
 }
 
 uint64_t wake_still_ns(const struct front *f, uint64_t now_ns)

@@ -19,10 +19,10 @@ void wake_for_pool(struct front *f, struct device *d);
 /* A job was queued: wakes for its deadline. housekeeping_expire ends it then if it is still
  * queued. */
 void wake_for_job(struct front *f, struct job *j);
-/* The turn is about to end: the loop ran when it looked at the clock. */
-void wake_alive(struct front *f);
-/* For how long the process has stood still, as far as the timer's work does not count it yet. When
- * that began is not known: all of the time counts in which the loop is not known to have run. */
+/* Ends the turn (turn_begin). The loop ran when the turn looked at the clock last. */
+void turn_end(struct front *f);
+/* For how long the process has stood still, as far as the timer's work does not count it yet. The
+ * begin of a standstill is unknown, so it counts from the last time at which the loop ran. */
 uint64_t wake_still_ns(const struct front *f, uint64_t now_ns);
 
 #endif

@@ -110,12 +110,6 @@ static struct stop *step(struct walk *w, struct stop *x, const struct stop *last
     return x == last ? NULL : &w->stop[x->below];
 }
 
-/* What is known of a job that waits for others. */
-struct outlook {
-    struct prediction p;
-    uint64_t raised_ns; /* of jobs that get its place before others, as it waits for them */
-};
-
 /* Does the job get the place of `j`, which waits for it, before others of its tenant there? */
 static bool is_raised(const struct job *x, const struct job *j)
 {
@@ -123,6 +117,7 @@ static bool is_raised(const struct job *x, const struct job *j)
            x->sched.rank > job_rank(j);
 }
 
+/* What the jobs take that get its place. */
 static uint64_t raised_by(const struct walk *w, const struct job *j)
 {
     uint64_t ns = 0;
@@ -134,9 +129,10 @@ static uint64_t raised_by(const struct walk *w, const struct job *j)
     return ns;
 }
 
-/* stop: zeroed. false: more than `most` jobs are before it. */
+/* stop: zeroed. false: more than `most` jobs are before it. ret_raised_ns: raised_by; may be NULL.
+ */
 static bool walk_to(struct front *f, const struct job *j, struct stop *stop, unsigned most,
-                    struct outlook *ret_outlook)
+                    struct prediction *ret_p, uint64_t *ret_raised_ns)
 {
     struct walk w = {.f = f, .stop = stop, .most = most};
     struct stop *last = add(&w, stop_at(&w, j), j, 0);
@@ -144,28 +140,32 @@ static bool walk_to(struct front *f, const struct job *j, struct stop *stop, uns
         x = step(&w, x, last);
     }
     turn_count(f, w.count / JOBS_A_UNIT);
-    *ret_outlook = (struct outlook){.p = last->done ? last->p : (struct prediction){0},
-                                    .raised_ns = raised_by(&w, j)};
+    *ret_p = last->done ? last->p : (struct prediction){0};
+    if (ret_raised_ns != NULL) {
+        *ret_raised_ns = raised_by(&w, j);
+    }
     return w.count <= most;
 }
 
-static struct outlook behind_others(struct front *f, const struct job *j)
+static struct prediction behind_others(struct front *f, const struct job *j,
+                                       uint64_t *ret_raised_ns)
 {
     struct stop few[SLOTS_OF(FEW)] = {0};
-    struct outlook x;
-    if (!walk_to(f, j, few, FEW, &x)) {
+    struct prediction p;
+    if (!walk_to(f, j, few, FEW, &p, ret_raised_ns)) {
         struct stop *many = calloc(SLOTS_OF(OUTLOOK_JOBS_MAX), sizeof *many);
         if (many != NULL) {
-            (void)walk_to(f, j, many, OUTLOOK_JOBS_MAX, &x);
+            (void)walk_to(f, j, many, OUTLOOK_JOBS_MAX, &p, ret_raised_ns);
         }
         free(many);
     }
-    return x;
+    return p;
 }
 
 struct prediction outlook_of(struct front *f, const struct job *j)
 {
-    return j->tenant == NULL || !waits_for_others(j) ? predict_job(f, j) : behind_others(f, j).p;
+    bool waits = j->tenant != NULL && waits_for_others(j);
+    return waits ? behind_others(f, j, NULL) : predict_job(f, j);
 }
 
 int outlook_admit(struct front *f, const struct job *j, struct err *e)
@@ -173,13 +173,13 @@ int outlook_admit(struct front *f, const struct job *j, struct err *e)
     if (!waits_for_others(j)) {
         return predict_admit(f, j, e);
     }
-    struct outlook x = behind_others(f, j);
-    struct prediction p = x.p;
+    uint64_t raised_ns = 0;
+    struct prediction p = behind_others(f, j, &raised_ns);
     uint64_t now = turn_now(f);
     uint64_t left_ns = sat_sub(j->deadline_ns, now);
     uint64_t wait_ns = sat_sub(p.begin_ns, now);
     if (!p.sure || !predict_late(wait_ns, left_ns)) {
-        return predict_room(f, j, x.raised_ns, e);
+        return predict_room(f, j, raised_ns, e);
     }
     return err_set(
         e, ERR_DEADLINE,

@@ -585,6 +585,9 @@ static int refuse(struct front *f, const struct job *j, double wait_ns, double m
  * deadlines for it. */
 static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, struct err *e)
 {
+    if (due_of(j) == NS_NEVER) {
+        return 0;
+    }
     const struct backlog *b = backlog_of(j, job_rank_class(j));
     struct ahead a = ahead_of(f, j, true);
     double own = (double)b->ns / a.parts;
@@ -608,8 +611,7 @@ static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, 
 int predict_room(struct front *f, const struct job *j, uint64_t with_ns, struct err *e)
 {
     struct estimate cost = predict_time(f, j);
-    bool known = may_begin(f, j) && cost.sure && due_of(j) != NS_NEVER;
-    return known ? check_others(f, j, ns_add(cost.ns, with_ns), e) : 0;
+    return may_begin(f, j) && cost.sure ? check_others(f, j, ns_add(cost.ns, with_ns), e) : 0;
 }
 
 int predict_admit(struct front *f, const struct job *j, struct err *e)
@@ -629,5 +631,5 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
     if (predict_late((uint64_t)wait, sat_sub(j->deadline_ns, now))) {
         return refuse(f, j, wait, moves, cost.ns, e);
     }
-    return predict_room(f, j, 0, e);
+    return check_others(f, j, cost.ns, e);
 }

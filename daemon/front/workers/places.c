@@ -44,6 +44,11 @@ enum keeper survey_keeper(const struct front *f, const struct survey *s, const s
     return evacuate_keeper(f, d, &s->load[d->index]);
 }
 
+bool survey_wants(const struct front *f, const struct survey *s, const struct device *d)
+{
+    return domain_needed(f, d) || device_set_has(&s->asked, d->index);
+}
+
 bool place_is_spare(const struct front *f, const struct device *d)
 {
     return d->owner != NULL && d->owner == f->spare;
@@ -238,7 +243,7 @@ static void yield_cancel(struct front *f, struct device *d)
 
 static void yield_now(struct front *f, struct device *d, const struct survey *s)
 {
-    bool again = d->wanted || domain_needed(f, d) || device_set_has(&s->asked, d->index);
+    bool again = d->wanted || survey_wants(f, s, d);
     rest_begin(f, d, "another tenant gets its place");
     if (again) {
         place_ask(f, d);

@@ -32,6 +32,8 @@ void survey_make(struct front *f, struct survey *ret_survey);
 /* Why what the worker has cannot go to the host. Workers that began to end after the survey have
  * taken some of the room. */
 enum keeper survey_keeper(const struct front *f, const struct survey *s, const struct device *d);
+/* Do jobs, or requests about its buffers, wait for the worker of the domain? */
+bool survey_wants(const struct front *f, const struct survey *s, const struct device *d);
 
 /* The spare domain, which is no tenant's yet. */
 bool place_is_spare(const struct front *f, const struct device *d);

@@ -60,7 +60,6 @@ static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fd
         worker_end(d->front, d, NULL, e.text);
     }
     wake_at(d->front, silent_at(d));
-    wake_alive(d->front);
     turn_end(d->front);
 }
 

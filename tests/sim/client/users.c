@@ -5,6 +5,7 @@
 
 #include "tests/sim/client/libsim.h"
 #include "tests/sim/front/rules/sim_told.h"
+#include "tests/sim/front/sim_told.h"
 
 #define URL      "ipc:///sim/gpud.sock"
 #define AGAIN_NS (200 * NS_PER_MS) /* until a user asks for a session again */

@@ -38,6 +38,7 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
 #include "tests/sim/front/rules/rules.h"
+#include "tests/sim/front/sim_drain.h"
 #include "tests/sim/front/sim_settings.h"
 #include "tests/sim/front/sim_stall.h"
 #include "tests/sim/haps.h"
@@ -661,15 +662,6 @@ void monitor_settle(struct sim *s); /* drivers ask for nothing any more */
 void monitor_check(struct sim *s);  /* rules, at every step */
 /* The device may be held: not all monitors since have said that its driver asks for nothing. */
 bool monitor_holds(const struct sim *s, unsigned number);
-/* sim_drain.c */
-void drain_event(struct sim *s, const struct course_event *e, struct chance *r);
-bool drain_any(const struct sim *s);    /* devices that are drained */
-void drain_settle(struct sim *s);       /* resumes all of them */
-bool drain_pauses(const struct sim *s); /* the monitor may be ended for one of them */
-void drain_check(struct sim *s);        /* rules, at every step */
-void drain_check_job(struct sim *s, const struct device *d, uint64_t job);
-/* The hardware with this number gets a worker. */
-void drain_check_start(struct sim *s, unsigned number);
 
 /* The front sends a job to the device. */
 void monitor_check_job(struct sim *s, unsigned number, uint64_t job);

@@ -4,7 +4,6 @@
 #include "common/saturate.h"
 #include "daemon/front/devices/draining.h"
 #include "daemon/front/modules/building.h"
-#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_launches.h"
 

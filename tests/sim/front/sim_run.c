@@ -14,9 +14,9 @@
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_said.h"
 #include "tests/sim/front/rules/sim_shares.h"
-#include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_told.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
 #define QUIET_NS    (500 * NS_PER_MS)
@@ -240,8 +240,8 @@ static void on_last_event(struct sim *s, const struct hap *h)
     }
     memory_fail(0, false);
     monitor_settle(s);
+    settings_settle(s); /* first: a thread reads what it changes once settings are read again */
     tokens_settle(s);
-    settings_settle(s);
     if (s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);
     }

@@ -1,7 +1,7 @@
 #include "tests/sim/front/sim_stall.h"
-#include "daemon/front/model/wake.h"
 
 #include "common/saturate.h"
+#include "daemon/front/model/wake.h"
 #include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/sim.h"
 
@@ -49,18 +49,8 @@ uint64_t stall_passed_ns(const struct sim *s, uint64_t since_ns)
     return ns;
 }
 
-static struct sim_stall last(const struct sim *s)
+struct sim_stall stall_last(const struct sim *s)
 {
     return s->stalls.count > 0 ? s->stalls.last[(s->stalls.count - 1) % STALLS_MAX]
                                : (struct sim_stall){0};
-}
-
-uint64_t stall_last_ns(const struct sim *s)
-{
-    return last(s).ns;
-}
-
-uint64_t stall_missed_ns(const struct sim *s)
-{
-    return last(s).missed_ns;
 }

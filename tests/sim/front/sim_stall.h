@@ -28,8 +28,7 @@ void stall_event(struct sim *s, const struct course_event *e, struct chance *r);
 /* How long it is since then, without the times for which the front stood still, of which it knows.
  */
 uint64_t stall_passed_ns(const struct sim *s, uint64_t since_ns);
-/* How long the last one was, and what the front missed of it. */
-uint64_t stall_last_ns(const struct sim *s);
-uint64_t stall_missed_ns(const struct sim *s);
+/* The last one; zeroed: none was. */
+struct sim_stall stall_last(const struct sim *s);
 
 #endif

@@ -1,6 +1,8 @@
 /* Bursts of jobs of known times at the end of a world, when nothing else comes: rules/sim_told.h
  * says what must hold. Devices get new workers with one stream, so that jobs run one after the
  * other. */
+#include "tests/sim/front/sim_told.h"
+
 #include <signal.h>
 
 #include "common/saturate.h"
@@ -27,7 +29,7 @@
 #define STEADY     100u /* jobs of a tenant that always has some */
 #define AHEAD      6u   /* jobs that a tenant has in flight, or had before another one */
 #define STRAYS     6u
-#define LOOKS      40u /* at what is told while a buffer moves */
+#define LOOKS      40u /* at the begins that the front expects while a buffer moves */
 #define WAY_NS     (STRAY_LEAVES_NS + STRAY_COMES_NS)
 
 enum { BARE, READS, WRITES, LOADED, UNKNOWN, KINDS };
@@ -327,7 +329,7 @@ static void follow_beside(struct sim *s, const struct how *h, unsigned other)
                 other != 0 ? TOLD_ANY : 0);
 }
 
-/* The buffer moves while the device has other jobs, and what is told counts both. Jobs of another
+/* The buffer moves while the device has other jobs, and the front counts both. Jobs of another
  * tenant take the device meanwhile. */
 static void follow_way(struct sim *s, const struct how *h, unsigned other)
 {
@@ -390,8 +392,8 @@ static void burst_chain(struct sim *s)
     }
 }
 
-/* A job that others of its tenant go before, until one with a deadline waits for it. That one is in
- * no line meanwhile: what is told of the others does not count it. */
+/* Others of its tenant go before a job, until a job with a deadline waits for it. The front does
+ * not count the waiting job for the others, as it stands in no line meanwhile. */
 static void burst_inherit(struct sim *s)
 {
     struct sim_buffer *b = play.own[0];

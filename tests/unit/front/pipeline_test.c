@@ -69,12 +69,10 @@ START_TEST(it_began_behind_the_last_turn)
     fake_pass(4 * NS_PER_S);
     turn_begin(&k->f);
     (void)turn_now(&k->f);
-    wake_alive(&k->f);
     turn_end(&k->f);
     fake_pass(20 * NS_PER_S);
     turn_begin(&k->f);
     (void)turn_now(&k->f);
-    wake_alive(&k->f);
     turn_end(&k->f);
     ck_assert_uint_eq(wake_still_ns(&k->f, fake_now()), 20 * NS_PER_S);
     turn(fake_now() - 1);

@@ -1,11 +1,11 @@
 #include "tests/sim/front/rules/sim_endings.h"
-#include "daemon/front/model/wake.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/front/model/wake.h"
 #include "tests/sim/front/sim.h"
 
 #define LATE_NS (2 * NS_PER_S)
@@ -53,7 +53,7 @@ static bool waits_for_long(const struct sim *s, const struct sim_worker *x,
  * run end or pause late, as all that happens meanwhile does: some run for longer than they take. */
 void endings_sleep(struct sim *s)
 {
-    for (unsigned i = 0; i < s->workers && stall_missed_ns(s) <= STILL_NS; i++) {
+    for (unsigned i = 0; i < s->workers && stall_last(s).missed_ns <= STILL_NS; i++) {
         for (const struct sim_worker_job *j = s->worker[i]->job; j != NULL; j = j->next) {
             if (j->job != NULL && j->state == WJOB_RUNS) {
                 j->job->slept = true;

@@ -363,6 +363,19 @@ static bool shared(const struct sim *s, const struct job *other, const struct jo
     return any;
 }
 
+/* Did a job before it name a buffer of the job, and end since the last look? The front may list it
+ * no more, so its device is unknown. */
+static bool forgotten_before(const struct sim *s, const struct job *j)
+{
+    bool any = false;
+    for (unsigned i = s->jobs; i > 0 && !any; i--) {
+        const struct sim_job *k = s->job[i - 1];
+        any = k->id != 0 && k->id < j->id && k->ended_ns >= s->still.looked_ns &&
+              job_find(s->f->jobs, k->id) == NULL && names(k, j);
+    }
+    return any;
+}
+
 /* Was another job of its buffers before it, which goes to the same device, when it came? The place
  * of a new job is that of the last in the line, and remains, though that one ends in the same turn:
  * one whose inputs are undefined does. */
@@ -373,7 +386,7 @@ static bool followed(const struct sim *s, const struct job *j)
         any = k->id < j->id && job_ended(k) && k->ended_ns >= s->still.looked_ns &&
               k->device == j->device && shared(s, k, j);
     }
-    return any;
+    return any || forgotten_before(s, j);
 }
 
 /* Has a worker of the device, as the workers know, something to do? */

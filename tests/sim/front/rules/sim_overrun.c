@@ -57,7 +57,7 @@ void overrun_killed(struct sim *s, const struct sim_worker *x)
     uint64_t overrun_ns = s->f->config.turn_overrun_ms * NS_PER_MS;
     const struct turn *t = &s->f->device[device_shown(d)]->turn;
     const struct sim_worker_job *j = first_of(x);
-    uint64_t away_ns = stall_last_ns(s) > LONG_NS ? s->stalled_ns : 0;
+    uint64_t away_ns = stall_last(s).ns > LONG_NS ? s->stalled_ns : 0;
     uint64_t since = j != NULL && j->began_ns > away_ns ? j->began_ns : away_ns;
     if (j == NULL || s->now_ns < since + overrun_ns) {
         sim_fail(s,
@@ -66,7 +66,7 @@ void overrun_killed(struct sim *s, const struct sim_worker *x)
                  x->id, overrun_ns / NS_PER_MS);
     }
     uint64_t still_ns =
-        s->stalled_ns > x->heard_ns ? stall_last_ns(s) : 0; /* it could not look then */
+        s->stalled_ns > x->heard_ns ? stall_last(s).ns : 0; /* it could not look then */
     if (x->silent &&
         s->now_ns > x->heard_ns + turn_length_ns(t) + overrun_ns + LATE_NS + still_ns) {
         sim_fail(s,

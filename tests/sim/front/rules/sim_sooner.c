@@ -74,13 +74,12 @@ static bool used_at(const struct job *j, const struct work_use *u, unsigned home
 }
 
 /* All of them are on one device, where other jobs use each of them; no job takes one elsewhere. One
- * that nothing uses may have had a job that was to take it away, and has ended. So it may be with a
- * job that came some turns ago: the front has forgotten the one that it followed. */
+ * that nothing uses may have had a job that was to take it away, and has ended. */
 void sooner_check_used(struct sim *s, const struct job *j)
 {
     bool named = j->request == NULL || j->request->kind != MSG_KIND_SUBMIT ||
                  j->request->msg.submit.device != 0;
-    if (named || j->device == NULL || j->work.use_count == 0 || j->submitted_ns != s->now_ns) {
+    if (named || j->device == NULL || j->work.use_count == 0) {
         return;
     }
     unsigned home = j->work.uses[0].buffer->device;

@@ -22,8 +22,8 @@ struct told_job {
     struct sim_job *job;
     uint64_t id; /* in the front; 0: not known yet */
     uint64_t late_ns, early_ns;
-    bool unknown;               /* when it will begin */
-    bool loose;                 /* what is told of it does not matter */
+    bool unknown;               /* it waits for a job of unknown time */
+    bool loose;                 /* no rule holds for its begin */
     uint64_t first_ns, last_ns; /* the earliest and the latest begin that was told; 0: none */
     uint64_t looked_ns;         /* when something was first told */
     bool begun;
@@ -228,8 +228,8 @@ void told_begins(struct sim *s, const struct sim_job *j)
                  (s->now_ns - x->looked_ns) / NS_PER_US);
     }
     if (x->last_ns > s->now_ns + part + x->early_ns) {
-        sim_fail(s, "told: job %" PRIu64 " begins %" PRIu64 " us earlier than was told", x->id,
-                 (x->last_ns - s->now_ns) / NS_PER_US);
+        sim_fail(s, "told: job %" PRIu64 " begins %" PRIu64 " us earlier than the front said",
+                 x->id, (x->last_ns - s->now_ns) / NS_PER_US);
     }
 }
 

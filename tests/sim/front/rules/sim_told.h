@@ -17,8 +17,7 @@ struct sim;
 struct sim_job;
 struct sim_worker;
 
-/* Bursts are played now: moves take known times (rules/sim_sooner.h), and jobs the time that they
- * have. */
+/* Bursts are played now: moves take known times, and jobs the time that they have. */
 bool told_on(const struct sim *s);
 void told_begin(bool on);
 /* How many times longer jobs take on a device than on the first one. */
@@ -28,14 +27,14 @@ uint64_t told_run_ns(const struct sim_worker *x, const struct sim_job *j);
 /* Another burst: no job is followed any more. */
 void told_anew(void);
 #define TOLD_ANY (1000 * NS_PER_S) /* no rule */
-/* The job is of the burst. How much later and earlier than told it may begin, beside a part of the
- * wait. */
+/* The job is of the burst. It may begin so much later or earlier than the front says, and by a part
+ * of the wait. */
 void told_follow(struct sim *s, struct sim_job *j, uint64_t late_ns, uint64_t early_ns);
-/* The job is of the burst, and what is told of it does not matter. */
+/* The job is of the burst, and no rule holds for its begin. */
 void told_beside(struct sim *s, struct sim_job *j);
-/* The job is behind one of which nobody knows how long it takes. */
+/* The job waits for a job of unknown time. */
 void told_unknown(struct sim *s, struct sim_job *j);
-/* The job takes longer than such jobs take, which is this. */
+/* The job takes longer than usual_ns, which such jobs take. */
 void told_usual(struct sim *s, struct sim_job *j, uint64_t usual_ns);
 /* The new job is bound to another device than all its buffers, which are on `home`. */
 void told_stray(struct sim *s, const struct job *j, const struct device *home);
@@ -44,12 +43,5 @@ void told_refused(struct sim *s, const struct sim_job *j, const char *text);
 void told_look(struct sim *s); /* at each step */
 /* A worker begins the job. */
 void told_begins(struct sim *s, const struct sim_job *j);
-
-/* sim_told.c: all is done, and clients have looked at their buffers for the last time. true: there
- * is more. */
-bool told_goes_on(struct sim *s);
-void told_reset(void); /* a world begins */
-/* sim_drain.c: an operator drains the device. */
-void drain_now(struct sim *s, struct device *d);
 
 #endif

@@ -302,9 +302,9 @@ START_TEST(a_job_that_others_wait_for_has_their_place)
 }
 END_TEST
 
-/* It needs 3 ms, is due in 5, and waits for two jobs that get its place before one that is due in
- * 6. _i: 1: that one is due in 12. Of the first of the two jobs nothing is known in the second
- * pair: it counts as the tenant's jobs take on average. */
+/* The new job needs 3 ms, is due in 5, and waits for two jobs, which get its place before a job
+ * that is due in 6. _i: 1: before a job that is due in 12. In the second pair the time of the first
+ * of the two jobs is unknown: it counts as the tenant's jobs take on average. */
 START_TEST(the_jobs_before_it_leave_room_for_others_too)
 {
     struct job *j[4];
