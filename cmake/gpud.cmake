@@ -24,7 +24,7 @@ target_compile_options(gpud_flags INTERFACE
     $<$<C_COMPILER_ID:Clang>:-Wno-missing-field-initializers> -Werror)
 if(GPUD_SANITIZE)
     target_compile_options(gpud_flags INTERFACE
-        -fsanitize=${GPUD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+        -fsanitize=${GPUD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(gpud_flags INTERFACE -fsanitize=${GPUD_SANITIZE})
 endif()
 if(GPUD_FUZZ)
@@ -55,8 +55,10 @@ endif()
 # In a new build folder ctest knows no times yet: what may take longest begins first.
 function(gpud_test_time name seconds)
     math(EXPR timeout "${seconds} * ${GPUD_TEST_PATIENCE}")
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${seconds} ENVIRONMENT_MODIFICATION
-        "CK_DEFAULT_TIMEOUT=set:60;CK_TIMEOUT_MULTIPLIER=set:${GPUD_TEST_PATIENCE}")
+    set(environment CK_DEFAULT_TIMEOUT=set:60 CK_TIMEOUT_MULTIPLIER=set:${GPUD_TEST_PATIENCE}
+        GPUD_TEST_PATIENCE=set:${GPUD_TEST_PATIENCE})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${seconds}
+                         ENVIRONMENT_MODIFICATION "${environment}")
 endfunction()
 
 # What every test that runs project code sees of the sanitizers' settings.

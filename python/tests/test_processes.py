@@ -129,6 +129,8 @@ def test_ctrl_c_ends_a_call_that_hangs() -> None:
             one,
             """
             g = gpud.connect()
+            import signal
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" has it ignored
             g.call("scale", 2.0, x)
             print("ready", flush=True)
             sys.stdin.readline()

@@ -48,11 +48,16 @@ uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *text = getenv(variable);
+    uint64_t value = text != NULL ? strtoull(text, NULL, 10) : 0;
+    return value > 0 ? value : otherwise;
+}
+
 uint64_t patience_ns(void)
 {
-    const char *text = getenv("GPUD_SYSTEM_PATIENCE");
-    uint64_t seconds = text != NULL ? strtoull(text, NULL, 10) : 0;
-    return (seconds > 0 ? seconds : 60) * SECOND;
+    return number_of("GPUD_SYSTEM_PATIENCE", 60) * number_of("GPUD_TEST_PATIENCE", 1) * SECOND;
 }
 
 void pause_ms(unsigned ms)
@@ -263,14 +268,28 @@ void daemon_prepare(struct daemon *d, const char *option, ...)
     va_end(list);
 }
 
+/* A worker of a CUDA device pins all of its staging memory when it starts, which takes 512 MiB of
+ * pages and most of a test's time. Unless a test says otherwise, less does. */
+static unsigned spare_staging(const struct daemon *d, const char **argv)
+{
+    static const char *const SPARE[] = {"--set", "staging.input_bytes=32M", "--set",
+                                        "staging.output_bytes=32M"};
+    for (unsigned i = 0; i + 1 < d->arg_count; i++) {
+        if (strcmp(d->args[i], "--backend") == 0 && strcmp(d->args[i + 1], "cuda") == 0) {
+            memcpy(argv, SPARE, sizeof SPARE);
+            return sizeof SPARE / sizeof SPARE[0];
+        }
+    }
+    return 0;
+}
+
 void daemon_spawn(struct daemon *d)
 {
-    const char *argv[DAEMON_ARGS_MAX + 8] = {SYSTEM_BIN "/gpud", "--foreground",
-                                             "--runtime-dir",    d->dir,
-                                             "--cache-dir",      SYSTEM_CACHE "/gpud"};
-    for (unsigned i = 0; i < d->arg_count; i++) {
-        argv[6 + i] = d->args[i];
-    }
+    const char *argv[DAEMON_ARGS_MAX + 12] = {SYSTEM_BIN "/gpud", "--foreground",
+                                              "--runtime-dir",    d->dir,
+                                              "--cache-dir",      SYSTEM_CACHE "/gpud"};
+    unsigned n = 6 + spare_staging(d, argv + 6);
+    memcpy(argv + n, d->args, d->arg_count * sizeof d->args[0]);
     d->pid = program_start(argv, d->log, d->log, d->descriptors);
 }
 

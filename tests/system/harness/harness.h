@@ -19,7 +19,8 @@
 #define DAEMON_OUTPUT   65536
 #define MS              UINT64_C(1000000)
 #define SECOND          (1000 * MS)
-/* Nothing here takes so long unless it hangs: 60 s, or GPUD_SYSTEM_PATIENCE of them. */
+/* Nothing here takes so long unless it hangs: 60 s, or GPUD_SYSTEM_PATIENCE of them, and
+ * GPUD_TEST_PATIENCE times as long in a build with sanitizers. */
 #define PATIENCE patience_ns()
 
 struct daemon {

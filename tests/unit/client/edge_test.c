@@ -794,6 +794,13 @@ START_TEST(errors_without_a_code_are_internal)
 }
 END_TEST
 
+/* NNG 1.5.2 listens no more after a client that left before their handshake. */
+static void start_anew(void)
+{
+    fake_leave(fake);
+    fake = fake_start(NULL);
+}
+
 /* Whatever comes: every call returns, nothing is out of bounds, and a new client is well served. */
 START_TEST(chance_answers)
 {
@@ -804,6 +811,7 @@ START_TEST(chance_answers)
         gpud_options o = {.size = sizeof o, .timeout_ns = SECOND / 50};
         fake_garble(fake, FAKE_GARBLE_NOT, 0);
         while (gpud_open(fake_url(fake), &o, &c) != 0) { /* the time-out is short for it, too */
+            start_anew();
             o.timeout_ns *= 2;
         }
         (void)gpud_kernel_find(c, "touch", &k);
