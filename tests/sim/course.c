@@ -301,6 +301,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
             (unsigned)chance_below(&c, kinds[e->kind].device ? p.params.devices : p.params.clients);
         e->r = chance_next(&c);
     }
+    course_lone(seed, &p);
     *ret_plan = p;
 }
 

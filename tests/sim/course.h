@@ -172,6 +172,8 @@ struct course_pace {
 /* course_worlds.c: the world of this seed, if it is a special one: changes what usual ones have. */
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
                     struct course_pace *pace);
+/* course_lone.c: adds what comes at the end, when nothing else happens. */
+void course_lone(uint64_t seed, struct course *p);
 void course_finish(struct course *p);
 void course_copy(const struct course *p, struct course *ret_plan);
 void course_write(const struct course *p, FILE *out);
