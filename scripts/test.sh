@@ -35,10 +35,10 @@ progress() {
 }
 
 # Under ASan these cost minutes and run little code that no other test runs: the same tests over
-# rings, the same contract in other modes, compilers of the driver, models of the test itself. The
-# nightly part asan has them.
+# rings, the same contract in other modes, compilers of the driver, tests that compile kernels most of
+# their time, models of the test itself. The nightly part asan has them.
 repeats='^(test_kernels_(opencl|host)|storm|churn|examples|compat_client|client_sim|torture_today|'
-repeats+='worker_bulk_test|test_pool_fault|contract_cuda_(ats|plain)|contract_opencl_buffers|test_cuda_files|'
+repeats+='worker_bulk_test|contract_cuda_(ats|plain)|contract_opencl_buffers|test_cuda_files|'
 repeats+='test_opencl_compile|test_system_(arguments|dump|record|domains|drain|builtins|kernels|turns|readonly|'
 repeats+='remote|libraries|gpuctl|cuda_modules|.*_ring))$'
 whole=${GPUD_ASAN_WHOLE:-no}

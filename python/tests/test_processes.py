@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def python(daemon: Daemon, source: str, **options: Any) -> "subprocess.Popen[str]":
     environment: Dict[str, str] = {**os.environ, "GPUD_URL": daemon.url, "PYTHONPATH": str(ROOT)}
-    head = "import gpud, numpy as np, os, sys, threading, time\nx = np.ones(4, np.float32)\n"
+    head = "import gpud, numpy as np, os, signal, sys, threading, time\nx = np.ones(4, np.float32)\n"
     return subprocess.Popen(
         [sys.executable, "-c", head + textwrap.dedent(source)],
         env=environment,
@@ -129,7 +129,6 @@ def test_ctrl_c_ends_a_call_that_hangs() -> None:
             one,
             """
             g = gpud.connect()
-            import signal
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" has it ignored
             g.call("scale", 2.0, x)
             print("ready", flush=True)

@@ -291,8 +291,11 @@ void course_make(uint64_t seed, struct course *ret_plan)
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);
+    if (p.event == NULL) {
+        abort();
+    }
     uint64_t at_us = 0;
-    for (unsigned i = 0; p.event != NULL && i < p.count; i++) {
+    for (unsigned i = 0; i < p.count; i++) {
         struct course_event *e = &p.event[i];
         at_us += choose_pause_us(&c, pace.usual_us, pace.steady);
         e->at_us = at_us;

@@ -8,7 +8,7 @@
 
 #define SALT         23u
 #define ROUNDS       8u
-#define REQUESTS     4u /* at most, and mishaps */
+#define REQUESTS     4u /* of a round, at most */
 #define MISHAPS      3u
 #define ROUND_EVENTS (REQUESTS + 2 * MISHAPS) /* a device that is drained is resumed, too */
 #define SECOND_US    UINT64_C(1000000)

@@ -268,8 +268,9 @@ void daemon_prepare(struct daemon *d, const char *option, ...)
     va_end(list);
 }
 
-/* A worker of a CUDA device pins all of its staging memory when it starts, which takes 512 MiB of
- * pages and most of a test's time. Unless a test says otherwise, less does. */
+/* A worker of a CUDA device pins all of its staging memory when it starts, 512 MiB by default.
+ * Unless a test says otherwise, less does: these pages took up to three quarters of a test's time
+ * where page faults are slow. */
 static unsigned spare_staging(const struct daemon *d, const char **argv)
 {
     static const char *const SPARE[] = {"--set", "staging.input_bytes=32M", "--set",

@@ -794,11 +794,17 @@ START_TEST(errors_without_a_code_are_internal)
 }
 END_TEST
 
-/* NNG 1.5.2 listens no more after a client that left before their handshake. */
-static void start_anew(void)
+/* A new session. The listener of NNG 1.5.2 stops for good when a client leaves in the handshake, as
+ * one that lost its connection may have done: then another daemon serves it. */
+static void open_anew(gpud_options *o, gpud_client **ret_client)
 {
-    fake_leave(fake);
-    fake = fake_start(NULL);
+    fake_garble(fake, FAKE_GARBLE_NOT, 0);
+    if (gpud_open(fake_url(fake), o, ret_client) != 0) {
+        fake_leave(fake);
+        fake = fake_start(NULL);
+        o->connect_timeout_ns = 60 * SECOND;
+        OK(gpud_open(fake_url(fake), o, ret_client));
+    }
 }
 
 /* Whatever comes: every call returns, nothing is out of bounds, and a new client is well served. */
@@ -809,11 +815,7 @@ START_TEST(chance_answers)
         gpud_client *c = NULL;
         gpud_buffer b = {0};
         gpud_options o = {.size = sizeof o, .timeout_ns = SECOND / 50};
-        fake_garble(fake, FAKE_GARBLE_NOT, 0);
-        while (gpud_open(fake_url(fake), &o, &c) != 0) { /* the time-out is short for it, too */
-            start_anew();
-            o.timeout_ns *= 2;
-        }
+        open_anew(&o, &c);
         (void)gpud_kernel_find(c, "touch", &k);
         (void)gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, NULL, &b);
         fake_garble(fake, FAKE_GARBLE_RANDOM, (uint64_t)_i * 1000 + seed);

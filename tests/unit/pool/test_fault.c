@@ -19,6 +19,7 @@
 #define LIMIT  (4 * MIB)
 #define PIECES 24u
 #define ROUNDS 3u
+#define BLOCKS 65536u /* as many as usual take most of the time of a pool that is made often */
 
 static struct fake_source source;
 static struct pool *pool;
@@ -154,8 +155,11 @@ static const struct kind kinds[] = {
 /* Returns the number of calls; call number `fail` fails. */
 static uint64_t run(const struct kind *kind, uint64_t fail, int code)
 {
-    const struct pool_options o = {
-        .limit = LIMIT, .address_bytes = kind->address, .streams = 2, .events = 64};
+    const struct pool_options o = {.limit = LIMIT,
+                                   .address_bytes = kind->address,
+                                   .max_blocks = BLOCKS,
+                                   .streams = 2,
+                                   .events = 64};
     const struct pool_mover mover = {.move = move};
     (kind->pages ? fake_pages_init : fake_blocks_init)(&source, LIMIT);
     source.pages.page_bytes = PAGE;
