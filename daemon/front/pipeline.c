@@ -344,7 +344,9 @@ static void beat(struct front *f, uint64_t now)
 /* The process may stand still anywhere, and twice before the timer's work is done. */
 static void count_away(struct front *f, uint64_t now)
 {
-    f->away_ns += wake_still_ns(f, now);
+    uint64_t still_ns = wake_still_ns(f, now);
+    f->away_ns += still_ns;
+    f->stood_ns += still_ns;
 }
 
 void pipeline_wake(struct front *f)
@@ -382,6 +384,9 @@ void pipeline_wake(struct front *f)
     housekeeping_expire(f, now);
     gates_watch(f, now);
     caps_watch(f, now);
+    if (away) {
+        sessions_stood_still(f, now, away_ns);
+    }
     sessions_watch(f, now);
     intake_room(f);
     snapshot_watch(f, now);
@@ -485,6 +490,7 @@ void pipeline_io(struct front *f)
         .close_pipe = listener_close_pipe,
         .send = link_send,
         .pressed = link_pressed,
+        .unread = link_unread,
         .look = beater_look,
         .start_worker = launcher_worker,
         .name_worker = launcher_device,

@@ -88,9 +88,9 @@ static bool leaves_them(const struct front *f)
 
 static void await_adoption(struct front *f)
 {
-    uint64_t until = front_now(f) + ADOPTION_NS;
-    while (adopting(f) && front_now(f) < until && !leaves_them(f)) {
-        wake_at(f, until);
+    uint64_t until = front_now(f) + ADOPTION_NS; /* without the time for which it stands still */
+    while (adopting(f) && front_now(f) < ns_add(until, f->stood_ns) && !leaves_them(f)) {
+        wake_at(f, ns_add(until, f->stood_ns));
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
     if (leaves_them(f)) {

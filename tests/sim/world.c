@@ -219,6 +219,12 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
     return 0;
 }
 
+static bool on_unread(const struct link *l)
+{
+    (void)l;
+    return false;
+}
+
 static bool on_pressed(const struct link *l)
 {
     (void)l;
@@ -334,6 +340,7 @@ static const struct front_io io = {
     .close_pipe = on_close_pipe,
     .send = on_send,
     .pressed = on_pressed,
+    .unread = on_unread,
     .look = never_seen,
     .start_worker = on_worker,
     .name_worker = on_name,

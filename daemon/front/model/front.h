@@ -360,6 +360,7 @@ struct front {
     uint64_t awake_ns;  /* when the loop should look at the clock again at the latest */
     uint64_t alive_ns;  /* when the loop ran last, as far as its looks at the clock show */
     uint64_t away_ns;   /* how long the process stood still since the timer's work was done */
+    uint64_t stood_ns;  /* and since the process began */
     bool pressed;       /* work waits for a channel that is full, or for memory: the timer kicks */
     uint64_t house_ns;  /* when housekeeping may run again */
     uint64_t forget_ns; /* when unused tenants are removed; 0: there is nothing to remove */

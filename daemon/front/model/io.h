@@ -38,10 +38,11 @@ struct front_io {
     void (*identified)(struct listener *l, uint32_t pipe);
     void (*close_pipe)(struct listener *l, uint32_t pipe);
 
-    /* Frames to a worker: link_send, link_pressed. */
+    /* Frames to and from a worker: link_send, link_pressed, link_unread. */
     int (*send)(struct link *l, const struct schema *schema, const void *msg,
                 const struct frame_fds *fds, struct err *e);
     bool (*pressed)(const struct link *l);
+    bool (*unread)(const struct link *l);
     /* What the thread does that gives its signs of life: beater_look. */
     bool (*look)(const struct device *d, struct thread_look *ret_look);
 

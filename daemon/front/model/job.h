@@ -113,8 +113,8 @@ struct job_clock {
     uint64_t turned_ns; /* when its worker last reported that it runs or pauses */
     uint64_t clear_ns;  /* when the last job with a smaller place left or paused; 0: none did */
     uint64_t spent_ns;  /* part of its time limit that is used up, before `turned_ns` */
-    uint64_t looked_ns; /* when the front looked at it for the second time since that is used up */
-    unsigned looks;     /* so far; two at most */
+    uint64_t looked_ns; /* when the front looked at it last of these times */
+    unsigned looks;     /* since its time is used up; two at most */
 };
 
 /* The first part is what a decision of the scheduler touches, side by side: with many jobs in line

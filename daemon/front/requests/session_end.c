@@ -372,6 +372,21 @@ static bool watch(struct front *f, struct session *s, uint64_t now)
     return true;
 }
 
+void sessions_stood_still(struct front *f, uint64_t now, uint64_t away_ns)
+{
+    uint64_t most = ns_add(now, f->config.session_linger_ms * NS_PER_MS);
+    struct session *s;
+    struct session *next;
+    HASH_ITER(hh, f->sessions, s, next)
+    {
+        if (s->state == SESSION_LINGERING && s->lingers_until_ns < most) {
+            uint64_t until = ns_add(s->lingers_until_ns, away_ns);
+            s->lingers_until_ns = until < most ? until : most;
+            session_set_timer(f, s);
+        }
+    }
+}
+
 void sessions_watch(struct front *f, uint64_t now)
 {
     struct session *s;

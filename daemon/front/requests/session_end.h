@@ -19,6 +19,9 @@ void session_end_some(struct front *f);
 void session_process_ended(struct front *f, struct session *s);
 /* The same, and also cancels detached jobs. */
 void session_kill(struct front *f, struct session *s);
+/* No client could come back while the front stood still: sessions linger for that time more. O(n)
+ * in the sessions. */
+void sessions_stood_still(struct front *f, uint64_t now_ns, uint64_t away_ns);
 /* Ends sessions and buffers whose linger time is over, answers WAITs whose time is over, and sets
  * the front's timer for the next. */
 void sessions_watch(struct front *f, uint64_t now_ns);

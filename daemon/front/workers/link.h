@@ -62,6 +62,9 @@ int link_offer_rings(struct link *l, struct err *e);
 void link_rings_answered(struct link *l, uint64_t nonce, int code);
 /* Are more than a quarter of the queue's bytes in use? NULL: false. */
 bool link_pressed(const struct link *l);
+/* Has the other side sent frames that were not delivered yet? NULL: false. A system call, if there
+ * are no rings. */
+bool link_unread(const struct link *l);
 bool link_offers(const struct link *l); /* the offer of rings has no answer yet; NULL: false */
 /* The heartbeat that the other side writes into shared memory, unchecked. false: no rings. */
 bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience_ns);

@@ -27,6 +27,7 @@
 
 #define QUEUE_BYTES (4u * 1024u * 1024u) /* of frames that a worker has not read yet */
 #define SILENCE_NS  (3 * NS_PER_S)       /* three heartbeats */
+#define READ_NS     NS_PER_S             /* for what a worker had sent before it was late */
 #define START_NS    (60 * NS_PER_S) /* until a worker has opened its device, without warm caches */
 #define BESIDE_PART                                                                                \
     4u /* a job that ran beside another one for a fourth of its limit may have delayed it */
@@ -676,6 +677,13 @@ static void answer_overdue(struct front *f, struct job *j)
     wake_at(f, job_overdue_ns(j));
 }
 
+/* Has the worker's channel frames that were there when a job was found late? The loop reads some of
+ * them in each turn. A worker that sends without end does not keep its job from being ended. */
+static bool is_unread(struct front *f, const struct device *d, uint64_t late_ns, uint64_t now)
+{
+    return now < ns_add(late_ns, READ_NS) && f->io.unread(d->link);
+}
+
 /* A front that stood still may have the worker's word unread. So a job is answered only when it is
  * late for the second time: between the two the loop reads what workers have sent. */
 static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
@@ -685,7 +693,7 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
         if (j->state != JOB_DISPATCHED || j->answer != ANSWER_OPEN) {
             continue;
         }
-        if (now >= late && j->late) {
+        if (now >= late && j->late && !is_unread(f, d, late, now)) {
             f->hooks.job_late(f, j, now);
         } else {
             j->late = now >= late;
@@ -703,7 +711,12 @@ static bool is_overdue(struct front *f, const struct device *d, struct job *j, u
     uint64_t over = job_overdue_ns(j);
     if (now < over || c->looks == 0) {
         c->looks = now >= over;
+        c->looked_ns = now;
         wake_at(f, now < over ? over : now);
+        return false;
+    }
+    if (c->looks == 1 && is_unread(f, d, c->looked_ns, now)) {
+        wake_at(f, now);
         return false;
     }
     if (c->looks == 1) {

@@ -399,6 +399,7 @@ struct sim_worker_buffer {
 
 struct sim_worker_step {
     unsigned op;
+    unsigned step; /* of the client's */
     uint64_t stage;
     uint8_t pattern[16];
     unsigned pattern_size;
@@ -752,10 +753,9 @@ struct sim {
     struct haps agenda;
     uv_loop_t loop;
     char dir[SIM_FOLDER];
-    struct front *f; /* NULL: none runs */
-    bool accepts;    /* clients may connect */
-    bool closing;    /* the front ends: its answers reach no client */
-    uint64_t adopt_until_ns;
+    struct front *f;     /* NULL: none runs */
+    bool accepts;        /* clients may connect */
+    bool closing;        /* the front ends: its answers reach no client */
     uint64_t stalled_ns; /* end of the last time that the front stood still */
     struct sim_stalls stalls;
     uint64_t wakes, woken_ns; /* of the timer at the same time */
@@ -845,8 +845,10 @@ struct sim {
         uint64_t since_ns, era;
         unsigned count;
     } crowd[2 + SIM_FARS + SIM_FAR_TENANTS - 1000];
-    long poor;        /* of the next front this allocation fails; 0: none does */
-    uint64_t owed_ns; /* since when a client that asks for results is owed some; 0: none is */
+    long poor;          /* of the next front this allocation fails; 0: none does */
+    size_t poor_size;   /* of those of that size; 0: of all */
+    unsigned poor_more; /* and so many behind it */
+    uint64_t owed_ns;   /* since when a client that asks for results is owed some; 0: none is */
     uint64_t owed_look_ns;
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */

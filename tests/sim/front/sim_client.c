@@ -271,11 +271,11 @@ bool client_is_arrival(const struct hap *h)
     return h->run == (void (*)(void))on_arrive || h->run == (void (*)(void))on_closed;
 }
 
-/* When the front has to know the session still. */
+/* When the front has to know the session still. The times for which it stood still do not count. */
 bool client_remembered(const struct sim *s, const struct sim_client *c)
 {
     return !s->killed_session && !memory_failed() && c->left_era == s->era &&
-           s->now_ns - c->left_ns < s->p.linger_ms * NS_PER_MS;
+           stall_passed_ns(s, c->left_ns) < s->p.linger_ms * NS_PER_MS;
 }
 
 static void forget_parcels(struct sim *s, uint32_t pipe)

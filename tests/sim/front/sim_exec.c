@@ -198,6 +198,7 @@ static void read_step(struct sim *s, const struct proto_wstep *w, struct sim_wor
     struct proto_iter it = proto_iter_of(w->args);
     struct proto_ref ref;
     *t = (struct sim_worker_step){.op = (unsigned)w->op,
+                                  .step = (unsigned)w->step,
                                   .stage = w->stage,
                                   .module = w->module,
                                   .after = (unsigned)w->after,
@@ -440,7 +441,7 @@ static uint64_t add_timings(struct sim *s, const struct sim_worker_job *j, struc
     uint64_t ns = s->now_ns - j->began_ns;
     bool all = s->p.watch != 0 && j->code == 0;
     for (unsigned i = 0; i < j->steps && all; i++) {
-        const struct proto_timing t = {.step = i,
+        const struct proto_timing t = {.step = j->step[i].step,
                                        .begin_ns = ns * i / j->steps,
                                        .end_ns = ns * (i + 1) / j->steps,
                                        .by = bytes_str("sim")};

@@ -19,6 +19,7 @@
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/settings/tenant_tokens.h"
 #include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/link.h"
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
@@ -41,6 +42,7 @@
 #define GENERATIONS (1u << 20) /* of one front */
 #define ADOPTION_NS (5 * NS_PER_S)
 #define LANE_BATCH  32u
+#define POOR_SALT   26u
 #define FRONTS_GAP  (200 * NS_PER_MS)
 
 static struct sim *world; /* the functions of the table get no other context */
@@ -257,6 +259,7 @@ static const struct front_io io = {
     .close_pipe = on_close_pipe,
     .send = on_send,
     .pressed = on_pressed,
+    .unread = link_unread,
     .look = on_look,
     .start_worker = on_worker,
     .name_worker = on_name,
@@ -491,11 +494,18 @@ static bool adopts(const struct front *f)
 
 static void front_gone(struct sim *s, bool again);
 
+/* Without the times for which the front stood still, which it counts when its timer fires. */
+static uint64_t adopt_until_ns(const struct sim *s)
+{
+    uint64_t until_ns = s->opened_ns + ADOPTION_NS + s->f->stood_ns;
+    return s->now_ns < until_ns || s->f->wake_ns > s->now_ns ? until_ns : NS_NEVER;
+}
+
 /* As adopt_all of pipeline_start.c: clients come when all workers have reported. */
 static void await_adoption(struct sim *s)
 {
     struct front *f = s->f;
-    bool waits = f != NULL && adopts(f) && s->now_ns < s->adopt_until_ns && !f->unadopted;
+    bool waits = f != NULL && adopts(f) && s->now_ns < adopt_until_ns(s) && !f->unadopted;
     if (s->accepts || f == NULL || waits) {
         return;
     }
@@ -521,8 +531,14 @@ static void await_adoption(struct sim *s)
 
 static void on_adoption_over(struct sim *s, const struct hap *h)
 {
-    if (h->a == s->era) {
-        await_adoption(s);
+    if (h->a != s->era || s->f == NULL) {
+        return;
+    }
+    await_adoption(s);
+    if (!s->accepts && s->f != NULL) {
+        uint64_t until_ns = adopt_until_ns(s);
+        uint64_t at_ns = until_ns != NS_NEVER ? until_ns : s->now_ns + NS_PER_MS;
+        sim_at(s, at_ns, on_adoption_over, NULL, s->era, 0);
     }
 }
 
@@ -534,10 +550,11 @@ void front_open(struct sim *s)
     sim_log(s, "front %" PRIu64 " begins", s->era);
     s->opened_ns = s->now_ns;
     s->submitted_before = 0;
-    s->adopt_until_ns = s->now_ns + ADOPTION_NS;
-    sim_at(s, s->adopt_until_ns, on_adoption_over, NULL, s->era, 0);
+    sim_at(s, s->now_ns + ADOPTION_NS, on_adoption_over, NULL, s->era, 0);
     launcher_lists(s);
     memory_fail(s->poor, false); /* while it adopts */
+    memory_only(s->poor_size);
+    memory_scarce(s->poor_more);
     s->poor = 0;
     await_adoption(s);
 }
@@ -716,6 +733,7 @@ void front_wakes(struct sim *s)
     memory_inside();
     pipeline_wake(s->f);
     memory_outside();
+    stall_behind_wake(s);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -808,6 +826,22 @@ static void front_ends(struct sim *s, struct chance *r)
     }
 }
 
+/* The next front may have no memory while it adopts, mostly for one of the things that it takes
+ * over. */
+static void choose_poor(struct sim *s, const struct course_event *e, struct chance *r)
+{
+    static const size_t sizes[] = {sizeof(struct job), sizeof(struct session),
+                                   sizeof(struct buffer)};
+    struct chance which = chance_of(e->r, POOR_SALT);
+    s->poor = chance_percent(r, 10) ? (long)chance_spread(r, 1, 256) : 0;
+    s->poor_size = s->poor_more = 0;
+    if (chance_percent(&which, 8)) {
+        s->poor = 1 + (long)chance_below(&which, 4);
+        s->poor_more = (unsigned)chance_below(&which, 4);
+        s->poor_size = sizes[chance_below(&which, sizeof sizes / sizeof sizes[0])];
+    }
+}
+
 void front_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
     if (s->f == NULL) {
@@ -818,7 +852,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         pipeline_hand_over(s->f);
         break;
     case COURSE_CRASH:
-        s->poor = chance_percent(r, 10) ? (long)chance_spread(r, 1, 256) : 0;
+        choose_poor(s, e, r);
         late_refusal(s, r);
         front_ends(s, r);
         break;

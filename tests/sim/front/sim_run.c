@@ -407,9 +407,9 @@ static void step(struct sim *s)
         sim_fail(s, "end: nothing happens any more");
     }
     s->now_ns = now > s->now_ns ? now : s->now_ns;
-    if (due <= next) {
+    if (due <= next && !stall_before_wake(s)) {
         front_wakes(s);
-    } else {
+    } else if (due > next) {
         sim_next(s);
         take_arrivals(s);
     }

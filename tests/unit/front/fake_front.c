@@ -215,6 +215,7 @@ static const struct front_io fake_io = {
     .close_pipe = no_pipe,
     .send = fake_send,
     .pressed = never_pressed,
+    .unread = never_pressed,
     .look = never_seen,
     .start_worker = no_worker,
     .name_worker = no_name,

@@ -3,8 +3,10 @@
 #include <check.h>
 
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/requests/session_end.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -98,6 +100,37 @@ START_TEST(sleep_is_no_standstill)
 }
 END_TEST
 
+static struct session *lingering(uint8_t name, uint64_t ms)
+{
+    const uint8_t id[PROTO_CLIENT_ID_BYTES] = {name};
+    const struct session_key key = session_key(id, 0);
+    struct session *s = sessions_obtain(&k->f, &key, k->tenant);
+    ck_assert_ptr_nonnull(s);
+    s->lingers_until_ns = fake_now() + ms * NS_PER_MS;
+    session_set_timer(&k->f, s);
+    return s;
+}
+
+/* FAULT other: the machine is paused for longer than sessions linger whose connections are broken
+ * required: their clients can come back for as long as before the pause, at most for the whole time
+ * defence: `front/requests/session_end.c`: sessions_stood_still
+ * mutants: linger-still */
+START_TEST(sessions_linger_longer_by_a_standstill)
+{
+    begin();
+    k->f.config.session_linger_ms = 10000;
+    struct session *early = lingering(1, 6000);
+    fake_pass(30 * NS_PER_S);
+    struct session *late = lingering(2, 10000); /* its end was read behind the standstill */
+    sessions_stood_still(&k->f, fake_now(), 30 * NS_PER_S);
+    ck_assert_uint_eq(early->lingers_until_ns, fake_now() + 6 * NS_PER_S);
+    ck_assert_uint_eq(late->lingers_until_ns, fake_now() + 10 * NS_PER_S);
+    session_end(&k->f, early);
+    session_end(&k->f, late);
+    end();
+}
+END_TEST
+
 /* Device 0 is drained. The worker of device 1 has ended, and gets a successor: jobs would find no
  * device before that. Once that is in doubt, nothing is waited for. */
 START_TEST(drained_and_restarting_is_not_up)
@@ -122,4 +155,5 @@ START_TEST(drained_and_restarting_is_not_up)
 END_TEST
 
 SUITE_MAIN("pipeline", each_standstill_counts, it_began_behind_the_last_turn,
-           sleep_is_no_standstill, drained_and_restarting_is_not_up)
+           sleep_is_no_standstill, sessions_linger_longer_by_a_standstill,
+           drained_and_restarting_is_not_up)

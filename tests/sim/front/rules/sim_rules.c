@@ -340,8 +340,8 @@ static bool lives_on(struct sim *s, const struct sim_buffer *b)
 /* A session with a buffer in a worker that lives on is known to the next front. */
 void rules_resumed(struct sim *s, const struct sim_client *c, bool known)
 {
-    bool in_time =
-        c->left_ns == s->closed_ns && s->now_ns < s->accepts_ns + s->p.linger_ms * NS_PER_MS;
+    bool in_time = c->left_ns == s->closed_ns &&
+                   stall_passed_ns(s, s->accepts_ns) < s->p.linger_ms * NS_PER_MS;
     if (known || !in_time || c->said_bye || memory_failed() || s->killed_session || s->gave_up) {
         return;
     }
@@ -426,12 +426,14 @@ static void check_silence(struct sim *s, const struct device *d, const struct si
     }
 }
 
-/* A device whose worker cannot be ended is given up in time. */
+/* A device whose worker cannot be ended is given up in time. A front that takes over one which an
+ * earlier front killed has to see that it is silent. */
 static void check_stuck(struct sim *s, const struct device *d, const struct sim_worker *x,
                         uint64_t since)
 {
     bool given_up = d->state == DEVICE_STUCK || d->state == DEVICE_ABSENT;
     since = since > x->killed_ns ? since : x->killed_ns;
+    since += x->killed_ns < s->opened_ns ? SILENCE_NS : 0;
     if (x->killed && !given_up && s->now_ns > since + STUCK_NS) {
         sim_fail(s, "stuck: worker %" PRIu64 " does not end, and its device is %s", x->id,
                  device_state_name(d));
@@ -445,6 +447,20 @@ static void check_exposed(struct sim *s, const struct sim_worker *x)
         !memory_failed() && s->now_ns > x->exposed_ns + LATE_NS &&
         s->now_ns > s->stalled_ns + LATE_NS) {
         sim_fail(s, "exposed: worker %" PRIu64 " sent a wrong frame, and goes on", x->id);
+    }
+}
+
+/* A worker that goes on runs no job that its front does not know: it would be beside others of the
+ * same buffers. */
+static void check_known(struct sim *s, const struct device *d, const struct sim_worker *x)
+{
+    bool goes_on = device_takes(d) && s->accepts && !x->killed && !x->silent && !x->cut && !x->lied;
+    for (const struct sim_worker_job *j = x->job; j != NULL && goes_on; j = j->next) {
+        if (j->state == WJOB_RUNS && job_find(s->f->jobs, j->id) == NULL) {
+            sim_fail(
+                s, "known: worker %" PRIu64 " runs job %" PRIu64 ", which the front does not know",
+                x->id, j->id);
+        }
     }
 }
 
@@ -481,6 +497,7 @@ static void check_workers(struct sim *s)
         check_silence(s, d, x, since);
         check_stuck(s, d, x, since);
         check_exposed(s, x);
+        check_known(s, d, x);
         endings_check(s, x);
     }
 }

@@ -118,13 +118,20 @@ bool strikes_may_pause(const struct sim *s, uint32_t tenant)
     return most >= CONDUCT_STRIKES;
 }
 
-/* Jobs that were queued before their kernel was convicted do not run either. */
+/* Jobs that were queued before their kernel was convicted, or their tenant paused, do not run
+ * either. */
 void strikes_check_sent(struct sim *s, const struct sim_job *j)
 {
     if (j != NULL && rules_banned(s, j) && !memory_failed() && !j->lied) {
         sim_fail(s,
                  "quarantine: request %" PRIu64 " of client %u has a kernel that ended its worker "
                  "three times, and is sent",
+                 j->request->seq, j->client->index);
+    }
+    if (j != NULL && s->now_ns < strikes_paused_ns(s, j->client->tenant) && !memory_failed() &&
+        !j->lied) {
+        sim_fail(s,
+                 "pause: request %" PRIu64 " of client %u, whose tenant is paused since, is sent",
                  j->request->seq, j->client->index);
     }
 }

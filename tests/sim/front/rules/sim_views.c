@@ -20,6 +20,7 @@
 #define JOBS_FEW     256u                /* longer tables are seldom looked at */
 #define TABLES       4u                  /* of a recording, until it is empty */
 #define RECORDINGS   4u
+#define STEPS_LOOKED 4u /* steps of one job in so many are compared */
 
 /* A table, as a client reads it. */
 struct sheet {
@@ -475,6 +476,30 @@ static void note_recorded(struct sim *s, const struct session *x, const struct v
     HASH_ADD(hh, recorded, key, sizeof e->key, e);
 }
 
+/* The step of a job has the name of its kernel, or of what it does. Some jobs are looked at. */
+static void check_step(struct sim *s, const struct viewer *v, uint64_t job, uint64_t step,
+                       const char *name)
+{
+    static const char *const names[] = {
+        [OP_WRITE] = "write", [OP_FILL] = "fill", [OP_COPY] = "copy", [OP_READ] = "read"};
+    const struct sim_job *j = NULL;
+    for (unsigned i = 0; job % STEPS_LOOKED == 0 && i < s->jobs && j == NULL; i++) {
+        j = s->job[i]->id == job ? s->job[i] : NULL;
+    }
+    if (j == NULL || step >= j->steps || j->request->sent_era != s->era || j->lied) {
+        return;
+    }
+    unsigned op = j->step[step].op;
+    bool plain = false;
+    for (unsigned k = OP_WRITE; k < sizeof names / sizeof names[0]; k++) {
+        plain = plain || (names[k] != NULL && strcmp(name, names[k]) == 0);
+    }
+    bool fits = op == OP_LAUNCH ? !plain : names[op] != NULL && strcmp(name, names[op]) == 0;
+    if (!fits) {
+        blame(s, v, "trace", name, job);
+    }
+}
+
 /* Returns the ends of jobs that the table has. */
 static uint64_t read_trace(struct sim *s, const struct session *x, const struct viewer *v,
                            struct sheet *t, uint64_t *ret_lost, unsigned *ret_rows)
@@ -485,12 +510,15 @@ static uint64_t read_trace(struct sim *s, const struct session *x, const struct 
     unsigned by = column(s, t, "by");
     unsigned device = column(s, t, "device");
     unsigned other = column(s, t, "other");
+    unsigned name = column(s, t, "name");
     uint64_t ends = 0;
     while (next_row(t)) {
         const struct proto_cell *c = t->cell;
         ++*ret_rows;
         if (bytes_equal_str(c[event].text, "clock")) {
             *ret_lost = c[other].value;
+        } else if (bytes_equal_str(c[event].text, "step")) {
+            check_step(s, v, c[job].value, c[other].value, text_of(&c[name], text));
         } else if (bytes_equal_str(c[event].text, "job")) {
             ends++;
             note_recorded(s, x, v, c[job].value);

@@ -276,6 +276,40 @@ START_TEST(what_a_worker_has_sent_is_read_before_its_job_is_overdue)
 }
 END_TEST
 
+static bool something_unread(const struct link *l)
+{
+    (void)l;
+    return true;
+}
+
+static bool nothing_unread(const struct link *l)
+{
+    (void)l;
+    return false;
+}
+
+/* FAULT other: gpud stands still, and the end of a job lies behind more frames than a turn reads
+ * required: it is read before the job is told that it ran too long, within a second
+ * defence: `front/workers/worker.c`: is_unread
+ * mutants: limit-backlog, limit-endless */
+START_TEST(all_that_was_sent_is_read_before_a_job_is_overdue)
+{
+    struct device *d = begin_front('S');
+    struct job *j = sends(d);
+    d->patience_ns = 100 * NS_PER_S;
+    k->f.io.unread = something_unread;
+    job_set_state(j, JOB_RUNNING, now);
+    watch_after(JOB_NS);
+    watch_after(NS_PER_MS);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(k->f.wake_ns, now);
+    k->f.io.unread = _i == 0 ? nothing_unread : something_unread;
+    watch_after(_i == 0 ? 0 : NS_PER_S);
+    ck_assert_uint_eq(kills, 1);
+    end_job(d, j);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("silence");
@@ -292,6 +326,7 @@ int main(void)
     tcase_add_test(tcase, a_beat_before_the_look_counts);
     tcase_add_test(tcase, a_job_is_overdue_when_its_worker_lives);
     tcase_add_test(tcase, what_a_worker_has_sent_is_read_before_its_job_is_overdue);
+    tcase_add_loop_test(tcase, all_that_was_sent_is_read_before_a_job_is_overdue, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
