@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim_load.h"
@@ -620,6 +621,7 @@ static void fault(struct sim *s, struct sim_worker *x, const struct sim_worker_j
                            .arg = -1,
                            .effects = ERR_EFFECTS_MAYBE,
                            .text = bytes_str("illegal address")};
+    conduct_fault(s, x);
     worker_send(s, x, &schema_msg_w_done, &m, NULL);
     if (chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* and it does not know what it says */
         m.code = 0;

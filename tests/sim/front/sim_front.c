@@ -23,6 +23,7 @@
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
@@ -531,6 +532,7 @@ void front_open(struct sim *s)
     world = s;
     write_rules(s);
     front_make(s);
+    conduct_anew();
     sim_log(s, "front %" PRIu64 " begins", s->era);
     s->opened_ns = s->now_ns;
     s->submitted_before = 0;
