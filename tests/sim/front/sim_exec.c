@@ -10,6 +10,7 @@
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_lost.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
 
@@ -515,7 +516,16 @@ static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, i
     exec_more(s, x);
 }
 
-enum fate { FATE_WELL, FATE_REFUSED, FATE_MEMORY, FATE_HALF, FATE_CRASH, FATE_FAULT, FATE_ENDLESS };
+enum fate {
+    FATE_WELL,
+    FATE_REFUSED,
+    FATE_MEMORY,
+    FATE_HALF,
+    FATE_CRASH,
+    FATE_FAULT,
+    FATE_ENDLESS,
+    FATE_LOST, /* the worker's driver is lost while it runs */
+};
 
 /* A guilty job does the same whenever it runs. */
 static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
@@ -524,6 +534,9 @@ static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
         return FATE_WELL;
     }
     struct chance c = chance_of(j->job->r, j->job->guilty ? 7 : 8 + j->attempt);
+    if (lost_with(s, j)) {
+        return FATE_LOST;
+    }
     if (j->job->guilty) {
         return FATE_CRASH + (unsigned)chance_below(&c, 3);
     }
@@ -615,15 +628,19 @@ static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
 
 static void fault(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
 {
+    bool lost = fate_of(s, j) == FATE_LOST;
     struct msg_w_done m = {.job = j->id,
-                           .code = ERR_KERNEL_FAULT,
+                           .code = lost ? ERR_DEVICE_LOST : ERR_KERNEL_FAULT,
                            .step = 0,
                            .arg = -1,
                            .effects = ERR_EFFECTS_MAYBE,
-                           .text = bytes_str("illegal address")};
-    conduct_fault(s, x);
+                           .text = bytes_str(lost ? "the driver is lost" : "illegal address")};
+    x->lost_era = lost ? s->era : 0;
+    if (!lost) {
+        conduct_fault(s, x);
+    }
     worker_send(s, x, &schema_msg_w_done, &m, NULL);
-    if (chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* and it does not know what it says */
+    if (!lost && chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* it does not know what it says */
         m.code = 0;
         worker_send(s, x, &schema_msg_w_done, &m, NULL);
     }
@@ -662,6 +679,7 @@ static void on_end(struct sim *s, const struct hap *h)
         launcher_ends(s, x, SIGSEGV, 0);
         break;
     case FATE_FAULT:
+    case FATE_LOST:
         fault(s, x, j);
         break;
     case FATE_ENDLESS:
@@ -670,28 +688,6 @@ static void on_end(struct sim *s, const struct hap *h)
         run_steps(x, j, j->steps);
         end(s, x, j, 0, ERR_EFFECTS_YES);
         break;
-    }
-}
-
-static void check_admitted(struct sim *s, const struct sim_worker_job *j)
-{
-    const struct sim_job *k = j->job;
-    if (k != NULL && k->wrong) {
-        sim_fail(s,
-                 "wrong: job %" PRIu64 " of client %u, request %" PRIu64
-                 ", has wrong arguments, and runs",
-                 j->id, k->client->index, k->request->seq);
-    }
-    if (k != NULL && k->banned && k->request->sent_era == s->era) {
-        sim_fail(s,
-                 "quarantine: job %" PRIu64 " of client %u, request %" PRIu64
-                 ", has a kernel that ended its worker three times, and runs",
-                 j->id, k->client->index, k->request->seq);
-    }
-    if (k != NULL && s->now_ns < k->paused_ns && k->request->sent_era == s->era) {
-        sim_fail(
-            s, "pause: job %" PRIu64 " of client %u, request %" PRIu64 ", of a paused tenant, runs",
-            j->id, k->client->index, k->request->seq);
     }
 }
 
@@ -705,7 +701,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
                      j->id, k->id);
         }
     }
-    check_admitted(s, j);
+    strikes_check_begins(s, j);
     j->began_ns = s->now_ns;
     if (s->now_ns >= j->deadline_ns) {
         end(s, x, j, ERR_DEADLINE, ERR_EFFECTS_NONE);
@@ -869,7 +865,7 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
     shares_pass(s);
     shares_anew(s);
     ledger_anew();
-    if (!external && !x->killed && !x->lied && !x->cut) {
+    if (!external && !x->killed && !x->lied && !x->cut && x->lost_era == 0) {
         strikes_suspect(s, x);
     }
     for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
