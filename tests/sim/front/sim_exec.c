@@ -727,7 +727,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     shares_began(s, x, j->job, ns);
     x->changed_ns = s->now_ns;
     j->state = WJOB_RUNS;
-    if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
+    if ((ns > BRIEF_NS && !visit_is_unseen(j->job)) || fate == FATE_ENDLESS) {
         const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
         j->said = true;
         worker_send(s, x, &schema_msg_w_started, &m, NULL);
