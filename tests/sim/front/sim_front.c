@@ -25,6 +25,7 @@
 #include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_endings.h"
+#include "tests/sim/front/rules/sim_flight.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -115,6 +116,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
         domain_check_alone(world, d, ((const struct msg_f_job *)msg)->job);
         order_sent(world, d, ((const struct msg_f_job *)msg)->job);
+        flight_sent(world, d, ((const struct msg_f_job *)msg)->job);
         limits_sent(world, ((const struct msg_f_job *)msg)->job);
         charge_sent(world, d, ((const struct msg_f_job *)msg)->job);
         rest_sent(world, d, ((const struct msg_f_job *)msg)->job);
