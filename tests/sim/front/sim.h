@@ -385,7 +385,6 @@ struct special_bare {
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,
                              struct chance *r);
 void ask_visit(struct sim *s, struct sim_client *c, struct chance *r); /* sim_visit.c */
-bool visit_is_unseen(const struct sim_job *j);
 
 /* ---- workers --------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim_load.h"
 #include "tests/sim/front/sim_lost.h"
+#include "tests/sim/front/sim_visit.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
 

@@ -3,18 +3,11 @@
  * to wait (WORLD_OVERRUNS). Some of these longer jobs are never seen to run. Where tenants have
  * workers of their own, a job on a device where its tenant may have nothing else, which is
  * cancelled while it may wait for a place there. */
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_visit.h"
 
 #define BRIEF_NS  (20 * NS_PER_MS)
-#define CANCEL_NS (2 * NS_PER_MS)    /* after the job was sent */
-#define COPIES_NS (1200 * NS_PER_MS) /* of a job that copies for all of its time */
-#define COMES_NS  (BRIEF_NS / 2)     /* the other client's job, while the brief one runs */
-
-/* No kernel of it is seen to run. */
-bool visit_is_unseen(const struct sim_job *j)
-{
-    return j != NULL && j->run_ns == COPIES_NS;
-}
+#define CANCEL_NS (2 * NS_PER_MS) /* after the job was sent */
+#define COMES_NS  (BRIEF_NS / 2)  /* the other client's job, while the brief one runs */
 
 /* device: from 1; 0: any. */
 static struct sim_job *send_one(struct sim *s, struct sim_client *c, uint64_t run_ns,
@@ -72,7 +65,7 @@ void ask_visit(struct sim *s, struct sim_client *c, struct chance *r)
         chance_percent(r, 85) ? (600 + chance_below(r, 380)) * NS_PER_MS : GUILT_LONG_NS;
     struct chance more = chance_of(s->now_ns ^ c->index, 310);
     if (chance_percent(&more, 40)) {
-        long_ns = COPIES_NS;
+        long_ns = VISIT_COPIES_NS;
         pause_ns += chance_below(&more, 500 * NS_PER_MS);
     }
     uint64_t at_ns = s->now_ns + pause_ns;
