@@ -274,6 +274,7 @@ struct device {
     char ending[160];    /* why it was killed */
     struct job *culprit; /* job whose time limit or fault ends the worker; NULL: none */
     bool overran;        /* it was killed because its turn overran: `culprit` gets a strike */
+    bool lost;           /* it has said that its driver is lost: no job is to blame */
     char unopened[160];  /* why it could not open the device; "": no failure */
     unsigned failures;   /* workers in a row that failed (device_ended) */
     uint64_t restarts;

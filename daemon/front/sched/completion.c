@@ -97,9 +97,10 @@ static bool was_cancelled(const struct job *j, const struct err *e)
 static void fault_reported(struct device *d, struct job *j, const struct msg_w_done *m)
 {
     d->culprit = j;
-    if (j->answer != ANSWER_OPEN) {
+    d->lost = m->code == ERR_DEVICE_LOST;
+    if (j->answer != ANSWER_OPEN && !d->lost) {
         job_trust_step(&j->trust, TRUST_SUSPECT);
-    } else {
+    } else if (j->answer == ANSWER_OPEN) {
         error_of(m, &j->error);
     }
 }
@@ -252,6 +253,7 @@ struct loss {
     const struct job *suspect; /* only job of a worker that ended by itself; NULL: none */
     bool external;
     bool overran; /* the culprit did not leave the device when its turn was over */
+    bool lost;    /* its driver, and the culprit is the job that met that */
     const char *why;
 };
 
@@ -286,7 +288,7 @@ static void end_answered(struct front *f, struct job *j, const struct loss *l)
     bool fault = j->trust == TRUST_SUSPECT;
     if (fault || l->suspect == j) { /* it does not run again, so no later run convicts it */
         job_strike(f, j, STRIKE_CRASH);
-    } else if (l->culprit == j) {
+    } else if (l->culprit == j && !l->lost) {
         job_strike(f, j, l->overran ? STRIKE_TURN : STRIKE_LIMIT);
     }
     if (fault) {
@@ -349,6 +351,7 @@ void completion_lost(struct front *f, struct device *d, bool external, const cha
                            .suspect = suspect_of(d, external),
                            .external = external,
                            .overran = d->overran,
+                           .lost = d->lost,
                            .why = why};
     /* Oldest first, so that predecessors are decided before their successors. Deciding a job may
      * make other jobs ready, but takes only this job out of the list. */

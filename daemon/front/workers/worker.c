@@ -237,6 +237,7 @@ void worker_start(struct front *f, struct device *d)
     d->unopened[0] = '\0';
     d->culprit = NULL;
     d->overran = false;
+    d->lost = false;
     d->progress = WORKER_STARTED;
     d->started_ns = front_now(f);
     d->beat_ns = d->started_ns;
@@ -460,6 +461,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     f->hooks.worker_lost(f, d, external, why);
     d->culprit = NULL;
     d->overran = false;
+    d->lost = false;
     if (expected && d->overpromised && d->state == DEVICE_ABSENT) {
         f->hooks.guarantees_retry(f); /* new settings may allow it to serve */
     }

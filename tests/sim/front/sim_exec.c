@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_told.h"
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_lost.h"
+#include "tests/sim/front/sim_visit.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
 
@@ -515,7 +518,16 @@ static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, i
     exec_more(s, x);
 }
 
-enum fate { FATE_WELL, FATE_REFUSED, FATE_MEMORY, FATE_HALF, FATE_CRASH, FATE_FAULT, FATE_ENDLESS };
+enum fate {
+    FATE_WELL,
+    FATE_REFUSED,
+    FATE_MEMORY,
+    FATE_HALF,
+    FATE_CRASH,
+    FATE_FAULT,
+    FATE_ENDLESS,
+    FATE_LOST, /* the worker's driver is lost while it runs */
+};
 
 /* A guilty job does the same whenever it runs. */
 static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
@@ -524,6 +536,9 @@ static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
         return FATE_WELL;
     }
     struct chance c = chance_of(j->job->r, j->job->guilty ? 7 : 8 + j->attempt);
+    if (lost_with(s, j)) {
+        return FATE_LOST;
+    }
     if (j->job->guilty) {
         return FATE_CRASH + (unsigned)chance_below(&c, 3);
     }
@@ -615,14 +630,19 @@ static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
 
 static void fault(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
 {
+    bool lost = fate_of(s, j) == FATE_LOST;
     struct msg_w_done m = {.job = j->id,
-                           .code = ERR_KERNEL_FAULT,
+                           .code = lost ? ERR_DEVICE_LOST : ERR_KERNEL_FAULT,
                            .step = 0,
                            .arg = -1,
                            .effects = ERR_EFFECTS_MAYBE,
-                           .text = bytes_str("illegal address")};
+                           .text = bytes_str(lost ? "the driver is lost" : "illegal address")};
+    x->lost_era = lost ? s->era : 0;
+    if (!lost) {
+        conduct_fault(s, x);
+    }
     worker_send(s, x, &schema_msg_w_done, &m, NULL);
-    if (chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* and it does not know what it says */
+    if (!lost && chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* it does not know what it says */
         m.code = 0;
         worker_send(s, x, &schema_msg_w_done, &m, NULL);
     }
@@ -661,6 +681,7 @@ static void on_end(struct sim *s, const struct hap *h)
         launcher_ends(s, x, SIGSEGV, 0);
         break;
     case FATE_FAULT:
+    case FATE_LOST:
         fault(s, x, j);
         break;
     case FATE_ENDLESS:
@@ -672,29 +693,7 @@ static void on_end(struct sim *s, const struct hap *h)
     }
 }
 
-static void check_admitted(struct sim *s, const struct sim_worker_job *j)
-{
-    const struct sim_job *k = j->job;
-    if (k != NULL && k->wrong) {
-        sim_fail(s,
-                 "wrong: job %" PRIu64 " of client %u, request %" PRIu64
-                 ", has wrong arguments, and runs",
-                 j->id, k->client->index, k->request->seq);
-    }
-    if (k != NULL && k->banned && k->request->sent_era == s->era) {
-        sim_fail(s,
-                 "quarantine: job %" PRIu64 " of client %u, request %" PRIu64
-                 ", has a kernel that ended its worker three times, and runs",
-                 j->id, k->client->index, k->request->seq);
-    }
-    if (k != NULL && s->now_ns < k->paused_ns && k->request->sent_era == s->era) {
-        sim_fail(
-            s, "pause: job %" PRIu64 " of client %u, request %" PRIu64 ", of a paused tenant, runs",
-            j->id, k->client->index, k->request->seq);
-    }
-}
-
-static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+static void check_hazards(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
 {
     for (struct sim_worker_job *k = live(x); k != j; k = k->next) {
         if (k->state != WJOB_ENDED && !x->lied && conflict(j, k)) {
@@ -704,7 +703,12 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
                      j->id, k->id);
         }
     }
-    check_admitted(s, j);
+}
+
+static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    check_hazards(s, x, j);
+    strikes_check_begins(s, j);
     j->began_ns = s->now_ns;
     if (s->now_ns >= j->deadline_ns) {
         end(s, x, j, ERR_DEADLINE, ERR_EFFECTS_NONE);
@@ -730,7 +734,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     shares_began(s, x, j->job, ns);
     x->changed_ns = s->now_ns;
     j->state = WJOB_RUNS;
-    if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
+    if ((ns > BRIEF_NS && !visit_is_unseen(j->job)) || fate == FATE_ENDLESS) {
         const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
         j->said = true;
         worker_send(s, x, &schema_msg_w_started, &m, NULL);
@@ -868,7 +872,7 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
     shares_pass(s);
     shares_anew(s);
     ledger_anew();
-    if (!external && !x->killed && !x->lied && !x->cut) {
+    if (!external && !x->killed && !x->lied && !x->cut && x->lost_era == 0) {
         strikes_suspect(s, x);
     }
     for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {

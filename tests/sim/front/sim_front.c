@@ -24,7 +24,9 @@
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_endings.h"
+#include "tests/sim/front/rules/sim_flight.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -116,6 +118,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
         domain_check_alone(world, d, ((const struct msg_f_job *)msg)->job);
         order_sent(world, d, ((const struct msg_f_job *)msg)->job);
+        flight_sent(world, d, ((const struct msg_f_job *)msg)->job);
         limits_sent(world, ((const struct msg_f_job *)msg)->job);
         charge_sent(world, d, ((const struct msg_f_job *)msg)->job);
         rest_sent(world, d, ((const struct msg_f_job *)msg)->job);
@@ -547,6 +550,7 @@ void front_open(struct sim *s)
     world = s;
     write_rules(s);
     front_make(s);
+    conduct_anew();
     sim_log(s, "front %" PRIu64 " begins", s->era);
     s->opened_ns = s->now_ns;
     s->submitted_before = 0;

@@ -17,6 +17,7 @@
 #include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
@@ -232,6 +233,7 @@ static void on_ended(struct sim *s, const struct hap *h)
     bool front_asked = x->killed;
     bool external = status == SIGKILL || status == SIGTERM;
     endings_ended(s, x, status);
+    conduct_ended(s, x, status);
     exec_worker_gone(s, x, external && !front_asked);
     worker_end_now(s, x);
     if (front_alive(s)) {
@@ -295,6 +297,7 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     check_starved(s, x);
     if (d != NULL) {
         endings_killed(s, d, x);
+        conduct_killed(s, d, x);
     }
     domain_doubt(s, x);
     overrun_killed(s, x);

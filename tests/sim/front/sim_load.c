@@ -41,6 +41,14 @@ static void choose_cap(const struct sim *s, struct load_client *t, unsigned clie
         some && chance_percent(&c, 40) ? caps[chance_below(&c, sizeof caps / sizeof caps[0])] : 0;
 }
 
+/* In half of the worlds with workers of tenants one that always has jobs has next to no weight. */
+static unsigned lean_weight(const struct sim *s, unsigned client)
+{
+    struct chance c = chance_of(s->course->seed, 32);
+    bool light = load_rivals(s) && client == LEAN_ONE + 1 && chance_percent(&c, 50);
+    return light ? 1 : TENANT_WEIGHT_USUAL;
+}
+
 static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
 {
     bool batch = client == LEAN_ONE + 1 && !load_rivals(s);
@@ -50,7 +58,7 @@ static void be_lean(const struct sim *s, struct load_client *t, unsigned client)
     t->wild = false;
     t->rate = t->hard = t->cap = 0;
     t->devices = UINT64_MAX;
-    t->weight = t->least_weight = TENANT_WEIGHT_USUAL;
+    t->weight = t->least_weight = lean_weight(s, client);
 }
 
 /* The worker of one whose jobs overrun is not ended if others have jobs there. */

@@ -1,8 +1,9 @@
 /* Jobs that do not stay: a client's brief job, another client's job that is cancelled while it
  * waits for that, and after a pause a longer job of the first client, for which the other one has
- * to wait (WORLD_OVERRUNS). Where tenants have workers of their own, a job on a device where its
- * tenant may have nothing else, which is cancelled while it may wait for a place there. */
-#include "tests/sim/front/sim.h"
+ * to wait (WORLD_OVERRUNS). Some of these longer jobs are never seen to run. Where tenants have
+ * workers of their own, a job on a device where its tenant may have nothing else, which is
+ * cancelled while it may wait for a place there. */
+#include "tests/sim/front/sim_visit.h"
 
 #define BRIEF_NS  (20 * NS_PER_MS)
 #define CANCEL_NS (2 * NS_PER_MS) /* after the job was sent */
@@ -62,6 +63,11 @@ void ask_visit(struct sim *s, struct sim_client *c, struct chance *r)
     uint64_t pause_ns = BRIEF_NS + chance_spread(r, 10 * NS_PER_MS, 500 * NS_PER_MS);
     uint64_t long_ns =
         chance_percent(r, 85) ? (600 + chance_below(r, 380)) * NS_PER_MS : GUILT_LONG_NS;
+    struct chance more = chance_of(s->now_ns ^ c->index, 310);
+    if (chance_percent(&more, 40)) {
+        long_ns = VISIT_COPIES_NS;
+        pause_ns += chance_below(&more, 500 * NS_PER_MS);
+    }
     uint64_t at_ns = s->now_ns + pause_ns;
     (void)send_one(s, c, BRIEF_NS, 0);
     sim_at(s, s->now_ns + COMES_NS, on_visitor, other, 0, 0);

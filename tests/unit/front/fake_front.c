@@ -547,6 +547,7 @@ void fake_lose(struct fake *k, unsigned device, bool external)
     struct device *d = &k->device[device];
     completion_lost(&k->f, d, external, "the worker ended");
     d->culprit = NULL;
+    d->lost = false;
     d->epoch++;
     on_kick(&k->f);
 }

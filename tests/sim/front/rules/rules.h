@@ -53,6 +53,7 @@ bool strikes_may_pause(const struct sim *s, uint32_t tenant);
 void strikes_suspect(struct sim *s, const struct sim_worker *x); /* it ends by itself */
 /* The front sends the job to a worker. */
 void strikes_check_sent(struct sim *s, const struct sim_job *j);
+void strikes_check_begins(struct sim *s, const struct sim_worker_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 /* sim_domains.c */
 /* sim_lease.c */

@@ -134,12 +134,30 @@ static void check_beside(struct sim *s, struct device *base)
     }
 }
 
+/* Others wait for what a worker has in flight for as long as an overrun takes, also where a job of
+ * another worker came before that, and went. */
+static void check_patience(struct sim *s, const struct device *d)
+{
+    uint64_t overrun_ns = s->f->config.turn_overrun_ms * NS_PER_MS;
+    const struct job *j = d->inflight;
+    if (d->outstayed_ns == s->now_ns && j != NULL && s->now_ns < j->dispatched_ns + overrun_ns) {
+        sim_fail(s,
+                 "overrun: others no longer wait for job %" PRIu64
+                 " of device %u, which went there "
+                 "%" PRIu64 " us ago",
+                 j->id, d->index, (s->now_ns - j->dispatched_ns) / NS_PER_US);
+    }
+}
+
 /* Others do not go on beside a tenant's own worker whose job is seen to run: it is ended. They do
  * beside one that is already being ended. */
 void overrun_step(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
         check_beside(s, s->f->device[i]);
+        for (struct device *d = s->f->device[i]; d != NULL; d = next_worker(s->f->device[i], d)) {
+            check_patience(s, d);
+        }
         for (const struct device *d = s->f->device[i]->domains; d != NULL; d = d->domain_next) {
             bool beside = d->outstayed_ns == s->now_ns && d->owner != NULL && d->killed_ns == 0;
             const struct sim_worker *x = beside ? worker_of_device(s, worker_slot_of(s, d)) : NULL;

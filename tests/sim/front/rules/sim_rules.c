@@ -10,6 +10,7 @@
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_conduct.h"
 #include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_moves.h"
@@ -775,6 +776,7 @@ unsigned rules_all(struct sim *s)
     rules_explain(s);
     moves_check_all(s);
     waits_check_all(s);
+    conduct_check_strikes(s);
     accounts_check(s);
     metrics_check(s);
     tokens_check(s);

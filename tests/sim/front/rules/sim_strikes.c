@@ -136,6 +136,29 @@ void strikes_check_sent(struct sim *s, const struct sim_job *j)
     }
 }
 
+/* Jobs that are wrong, of a kernel in quarantine, or of a paused tenant do not run. */
+void strikes_check_begins(struct sim *s, const struct sim_worker_job *j)
+{
+    const struct sim_job *k = j->job;
+    if (k != NULL && k->wrong) {
+        sim_fail(s,
+                 "wrong: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", has wrong arguments, and runs",
+                 j->id, k->client->index, k->request->seq);
+    }
+    if (k != NULL && k->banned && k->request->sent_era == s->era) {
+        sim_fail(s,
+                 "quarantine: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", has a kernel that ended its worker three times, and runs",
+                 j->id, k->client->index, k->request->seq);
+    }
+    if (k != NULL && s->now_ns < k->paused_ns && k->request->sent_era == s->era) {
+        sim_fail(
+            s, "pause: job %" PRIu64 " of client %u, request %" PRIu64 ", of a paused tenant, runs",
+            j->id, k->client->index, k->request->seq);
+    }
+}
+
 static void on_evade(struct sim *s, const struct hap *h)
 {
     struct sim_job *j = h->actor;

@@ -322,6 +322,30 @@ START_TEST(a_rival_that_went_does_not_count)
 }
 END_TEST
 
+/* The same for a job of which no kernel is seen to run: others wait for it for as long. */
+START_TEST(an_earlier_rival_says_nothing_about_an_unseen_job)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct job *a = submit(bad, HARMLESS);
+    struct job *other = submit(good, HARMLESS);
+    (void)err_set(&e, ERR_CANCELLED, "cancelled before it ran");
+    job_conclude(&k->f, other, JOB_CANCELLED, &e);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    fake_pass(NS_PER_S);
+    a = submit(bad, HARMLESS);
+    other = submit(good, HARMLESS);
+    pass(OVERRUN / 2);
+    ck_assert_int_eq(other->state, JOB_QUEUED);
+    pass(OVERRUN);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, a, 0);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
 /* What stands still for a while, this process or the host, is no overrun. */
 START_TEST(time_away_is_no_overrun)
 {
@@ -653,8 +677,8 @@ SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_
            new_kernels_pause_their_tenant, an_answer_saves_no_kernel,
            a_long_turn_without_rivals_is_no_overrun, a_job_behind_one_without_memory_has_its_time,
            a_silent_worker_is_no_overrun, a_starved_worker_keeps_its_device_from_nobody,
-           a_rival_that_went_does_not_count, time_away_is_no_overrun,
-           others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
-           a_worker_full_of_what_outstays_is_passed, a_tenant_whose_jobs_outstay_is_not_waited_for,
-           batch_jobs_go_beside_what_outstays, two_workers_are_late,
-           jobs_beside_each_other_run_alone, mps_needs_no_turns)
+           a_rival_that_went_does_not_count, an_earlier_rival_says_nothing_about_an_unseen_job,
+           time_away_is_no_overrun, others_go_on_beside_what_cannot_be_ended,
+           a_turn_waits_for_what_stood_in_no_line, a_worker_full_of_what_outstays_is_passed,
+           a_tenant_whose_jobs_outstay_is_not_waited_for, batch_jobs_go_beside_what_outstays,
+           two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)

@@ -148,6 +148,24 @@ START_TEST(what_costs_nobody_is_no_strike)
 }
 END_TEST
 
+/* The device is lost while a job runs whose client has its answer. */
+START_TEST(a_lost_device_is_no_strike_after_an_early_answer)
+{
+    begin();
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIME_LIMIT, "the client's own");
+    for (unsigned i = 0; i < 2 * CONDUCT_STRIKES; i++) {
+        struct job *j = submit(k->tenant);
+        job_answer_early(&k->f, j, &e);
+        fake_done(k, j, ERR_DEVICE_LOST);
+        fake_lose(k, 0, false);
+        fake_turn(k);
+        ck_assert_uint_eq(strikes(k->tenant), 0);
+    }
+    fake_destroy(k);
+}
+END_TEST
+
 /* Jobs that were beside the culprit run again, however often that happens. */
 START_TEST(the_jobs_beside_it_are_no_strikes)
 {
@@ -210,5 +228,6 @@ END_TEST
 
 SUITE_MAIN("paused", time_limits_in_the_shared_worker_pause_a_tenant,
            an_early_answer_saves_no_tenant, crashes_of_the_shared_worker_pause_a_tenant,
-           what_costs_nobody_is_no_strike, the_jobs_beside_it_are_no_strikes,
-           a_paused_tenant_submits_nothing, a_paused_job_is_explained)
+           what_costs_nobody_is_no_strike, a_lost_device_is_no_strike_after_an_early_answer,
+           the_jobs_beside_it_are_no_strikes, a_paused_tenant_submits_nothing,
+           a_paused_job_is_explained)
