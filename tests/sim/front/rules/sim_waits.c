@@ -10,6 +10,7 @@
 
 #define OWED_NS    NS_PER_S
 #define STAGING_NS (30 * NS_PER_MS)  /* until a job that found no memory is tried again */
+#define START_NS   (2 * NS_PER_S)    /* until a worker is wanted that something waits for */
 #define AWAIT_NS   (200 * NS_PER_MS) /* until a job goes on whose buffers have their content */
 
 /* ---- a start --------------------------------------------------------------------------------- */
@@ -142,7 +143,7 @@ static bool is_unasked(struct sim *s, const struct buffer *b)
            (b->flags & BUFFER_FLAG_VARIABLE) == 0;
 }
 
-void waits_check_all(struct sim *s)
+static void check_creations(struct sim *s)
 {
     const struct buffer *first = NULL;
     bool same = false;
@@ -163,6 +164,78 @@ void waits_check_all(struct sim *s)
         sim_fail(s, "creations: device %u takes what comes, and is not asked for buffer %#" PRIx64,
                  first->device, first->handle);
     }
+}
+
+/* ---- a worker that nobody starts ------------------------------------------------------------- */
+
+static struct {
+    const struct device *device; /* NULL: none */
+    uint64_t since_ns, era;
+} forgotten;
+
+/* A seal of one of its buffers waits for nothing but its worker. */
+static bool has_seal(const struct sim *s, const struct device *d)
+{
+    uint32_t cursor = 0;
+    const struct buffer *b;
+    bool any = false;
+    while (!any && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL) {
+        any = b->device == d->index && b->seal_wanted && b->writers == 0 && b->move == MOVE_NONE;
+    }
+    return any;
+}
+
+/* Jobs of its tenant may run on any device, and the tenant gets a worker on none. */
+static bool has_unbound(const struct sim *s, const struct device *d)
+{
+    bool comes = domain_unbound(s->f, d->owner) == 0;
+    for (unsigned i = 0; i < s->f->device_count && !comes; i++) {
+        const struct device *other = domain_of(d->owner, s->f->device[i]);
+        comes = other != NULL && (other->state != DEVICE_RESTING || other->wanted);
+    }
+    return !comes;
+}
+
+/* Something waits for its worker, and none is to come. A device that was drained when the front
+ * began is "starting" until it rests, or is resumed. */
+static bool is_forgotten(const struct sim *s, const struct device *d)
+{
+    if (device_drains(d) || d->worker != 0) {
+        return false;
+    }
+    if (d->owner == NULL) {
+        return d->state == DEVICE_STARTING && s->f->listed;
+    }
+    return d->state == DEVICE_RESTING && !d->wanted && d->owner != s->f->spare &&
+           (d->jobs > 0 || has_seal(s, d) || has_unbound(s, d));
+}
+
+static void check_starts(struct sim *s)
+{
+    const struct device *first = NULL;
+    const struct device *d;
+    bool same = false;
+    for (unsigned at = 0; !same && (d = front_next_device(s->f, &at)) != NULL;) {
+        bool is = is_forgotten(s, d);
+        same = is && d == forgotten.device && forgotten.era == s->era;
+        first = is && (first == NULL || same) ? d : first;
+    }
+    if (!same) {
+        forgotten.device = first;
+        forgotten.since_ns = s->now_ns;
+        forgotten.era = s->era;
+    }
+    if (same && s->now_ns > forgotten.since_ns + START_NS && s->now_ns > s->stalled_ns + START_NS &&
+        s->f->life <= FRONT_DRAINING && !memory_failed()) {
+        sim_fail(s, "starts: something waits for a worker of device %u, and nobody starts it: %s",
+                 first->index, first->reason);
+    }
+}
+
+void waits_check_all(struct sim *s)
+{
+    check_creations(s);
+    check_starts(s);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
