@@ -13,7 +13,7 @@
 #define LINE_PERCENT 30u
 #define MISHAPS      3u
 #define CLOSED       2u /* mishaps while a device is drained, at most */
-#define ROUND_EVENTS (REQUESTS + LINE + (2 + CLOSED) * MISHAPS) /* it is resumed, too */
+#define ROUND_EVENTS (REQUESTS + LINE + (2 + CLOSED) * (1 + MISHAPS)) /* it is resumed, too */
 #define SECOND_US    UINT64_C(1000000)
 
 struct lone {
@@ -37,14 +37,6 @@ static void add_request(struct lone *l, uint64_t in_us)
     add(l, in_us, n < 45 ? COURSE_ASK : n < 75 ? COURSE_SEAL : COURSE_BARE, l->client);
 }
 
-/* More jobs without buffers than run at once: any device may run those that wait. */
-static void add_line(struct lone *l, uint64_t in_us)
-{
-    for (unsigned i = 0; i < LINE; i++) {
-        add(l, in_us, COURSE_BARE, l->client);
-    }
-}
-
 /* A device is drained, and something goes wrong before it is resumed. */
 static void add_drain(struct lone *l, uint64_t in_us, unsigned device)
 {
@@ -58,6 +50,20 @@ static void add_drain(struct lone *l, uint64_t in_us, unsigned device)
             course_of_device(kind) ? device : l->client);
     }
     add(l, in_us + for_us, COURSE_RESUME, device);
+}
+
+/* More jobs without buffers than run at once: any device may run those that wait, unless all are
+ * drained. */
+static void add_line(struct lone *l, uint64_t in_us)
+{
+    const struct course_params *p = &l->course->params;
+    for (unsigned i = 0; i < LINE; i++) {
+        add(l, in_us, COURSE_BARE, l->client);
+    }
+    if (l->drains && chance_percent(&l->r, 50)) {
+        uint64_t at_us = in_us + p->wire_us + chance_below(&l->r, 4 * p->run_us);
+        add_drain(l, at_us, (unsigned)chance_below(&l->r, p->devices));
+    }
 }
 
 static void add_mishap(struct lone *l, uint64_t in_us)

@@ -113,6 +113,22 @@ static void take_from(struct sim *s, const struct device *d)
     }
 }
 
+static void on_drain(struct sim *s, const struct hap *h)
+{
+    if (!s->settling && s->f != NULL && h->a < s->f->device_count) {
+        drain_now(s, s->f->device[h->a]);
+    }
+}
+
+static void on_resume(struct sim *s, const struct hap *h)
+{
+    const struct course_event e = {.kind = COURSE_RESUME, .actor = (unsigned)h->a};
+    struct chance r = chance_of(h->a, 83);
+    if (!s->settling) {
+        drain_event(s, &e, &r);
+    }
+}
+
 static bool rests_unwanted(const struct device *d)
 {
     return d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted;
@@ -133,9 +149,15 @@ static void seal_away(struct sim *s, const struct device *d)
     struct msg_buffer_seal m = {.seq = ask_number(c), .handle = b->handle};
     b->sealing = true;
     client_send(s, c, &schema_msg_buffer_seal, &m)->buffer = b;
+    uint64_t cancel_ns = s->p.wire_us * NS_PER_US + chance_spread(&r, NS_PER_MS, LONG_NS);
+    if (chance_percent(&r, 50)) { /* the job waits until the buffer's worker is idle again */
+        uint64_t idle_ns = s->f->config.domain_idle_s * NS_PER_S;
+        cancel_ns = ns_add(cancel_ns, ns_add(idle_ns, LONG_NS));
+        sim_at(s, s->now_ns + s->p.wire_us * NS_PER_US, on_drain, NULL, other, 0);
+        sim_at(s, ns_add(s->now_ns, ns_add(cancel_ns, LONG_NS)), on_resume, NULL, other, 0);
+    }
     if (chance_percent(&r, 50)) {
-        uint64_t in_ns = s->p.wire_us * NS_PER_US + chance_spread(&r, NS_PER_MS, LONG_NS);
-        sim_at(s, s->now_ns + in_ns, on_cancel, j, 0, 0);
+        sim_at(s, ns_add(s->now_ns, cancel_ns), on_cancel, j, 0, 0);
     }
 }
 
