@@ -8,9 +8,12 @@
 
 #define SALT         23u
 #define ROUNDS       8u
-#define REQUESTS     4u /* of a round, at most */
+#define REQUESTS     4u  /* of a round, at most */
+#define LINE         12u /* jobs of a line */
+#define LINE_PERCENT 30u
 #define MISHAPS      3u
-#define ROUND_EVENTS (REQUESTS + 2 * MISHAPS) /* a device that is drained is resumed, too */
+#define CLOSED       2u /* mishaps while a device is drained, at most */
+#define ROUND_EVENTS (REQUESTS + LINE + (2 + CLOSED) * (1 + MISHAPS)) /* it is resumed, too */
 #define SECOND_US    UINT64_C(1000000)
 
 struct lone {
@@ -34,6 +37,35 @@ static void add_request(struct lone *l, uint64_t in_us)
     add(l, in_us, n < 45 ? COURSE_ASK : n < 75 ? COURSE_SEAL : COURSE_BARE, l->client);
 }
 
+/* A device is drained, and something goes wrong before it is resumed. */
+static void add_drain(struct lone *l, uint64_t in_us, unsigned device)
+{
+    static const enum course_kind wrong[] = {COURSE_DIE,      COURSE_CRASH, COURSE_FALL,
+                                             COURSE_HANDOVER, COURSE_DIE,   COURSE_LAUNCHER};
+    uint64_t for_us = chance_spread(&l->r, 1000, 10 * SECOND_US);
+    add(l, in_us, COURSE_DRAIN, device);
+    for (uint64_t i = chance_below(&l->r, CLOSED + 1); i > 0; i--) {
+        enum course_kind kind = wrong[chance_below(&l->r, sizeof wrong / sizeof wrong[0])];
+        add(l, in_us + chance_below(&l->r, for_us), kind,
+            course_of_device(kind) ? device : l->client);
+    }
+    add(l, in_us + for_us, COURSE_RESUME, device);
+}
+
+/* More jobs without buffers than run at once: any device may run those that wait, unless all are
+ * drained. */
+static void add_line(struct lone *l, uint64_t in_us)
+{
+    const struct course_params *p = &l->course->params;
+    for (unsigned i = 0; i < LINE; i++) {
+        add(l, in_us, COURSE_BARE, l->client);
+    }
+    if (l->drains && chance_percent(&l->r, 50)) {
+        uint64_t at_us = in_us + p->wire_us + chance_below(&l->r, 4 * p->run_us);
+        add_drain(l, at_us, (unsigned)chance_below(&l->r, p->devices));
+    }
+}
+
 static void add_mishap(struct lone *l, uint64_t in_us)
 {
     static const enum course_kind often[] = {COURSE_INQUIRE, COURSE_DIE, COURSE_DRAIN};
@@ -45,9 +77,10 @@ static void add_mishap(struct lone *l, uint64_t in_us)
                                   : seldom[chance_below(&l->r, sizeof seldom / sizeof seldom[0])];
     unsigned device = (unsigned)chance_below(&l->r, l->course->params.devices);
     kind = kind == COURSE_DRAIN && !l->drains ? COURSE_DIE : kind;
-    add(l, in_us, kind, course_of_device(kind) ? device : l->client);
     if (kind == COURSE_DRAIN) {
-        add(l, in_us + chance_spread(&l->r, 1000, 10 * SECOND_US), COURSE_RESUME, device);
+        add_drain(l, in_us, device);
+    } else {
+        add(l, in_us, kind, course_of_device(kind) ? device : l->client);
     }
 }
 
@@ -59,6 +92,9 @@ static void add_round(struct lone *l)
     l->at_us += chance_spread(&l->r, SECOND_US, 60 * SECOND_US);
     for (uint64_t i = 1 + chance_below(&l->r, REQUESTS); i > 0; i--) {
         add_request(l, chance_below(&l->r, most_us + 1));
+    }
+    if (chance_percent(&l->r, LINE_PERCENT)) {
+        add_line(l, chance_below(&l->r, most_us + 1));
     }
     for (uint64_t i = 1 + chance_below(&l->r, MISHAPS); i > 0; i--) {
         add_mishap(l, chance_below(&l->r, 2 * most_us + 1));

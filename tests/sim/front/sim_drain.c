@@ -93,7 +93,9 @@ static void ask_much(struct sim *s, struct chance *r)
 {
     for (unsigned i = 0; i < s->clients && s->clients <= MUCH_CLIENTS; i++) {
         for (unsigned k = 0; k < MUCH; k++) {
-            const struct course_event e = {.kind = COURSE_ASK, .actor = i, .r = chance_next(r)};
+            struct course_event e = {.kind = COURSE_ASK, .actor = i, .r = chance_next(r)};
+            bool bare = s->p.special == WORLD_DOMAINS && chance_mix(e.r) % 2 == 0;
+            e.kind = bare ? COURSE_BARE : e.kind; /* bound to no device */
             client_event(s, &e, r);
         }
     }

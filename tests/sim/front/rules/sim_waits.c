@@ -10,6 +10,7 @@
 
 #define OWED_NS    NS_PER_S
 #define STAGING_NS (30 * NS_PER_MS)  /* until a job that found no memory is tried again */
+#define START_NS   (300 * NS_PER_MS) /* until a worker is wanted that something waits for */
 #define AWAIT_NS   (200 * NS_PER_MS) /* until a job goes on whose buffers have their content */
 
 /* ---- a start --------------------------------------------------------------------------------- */
@@ -142,7 +143,7 @@ static bool is_unasked(struct sim *s, const struct buffer *b)
            (b->flags & BUFFER_FLAG_VARIABLE) == 0;
 }
 
-void waits_check_all(struct sim *s)
+static void check_creations(struct sim *s)
 {
     const struct buffer *first = NULL;
     bool same = false;
@@ -163,6 +164,87 @@ void waits_check_all(struct sim *s)
         sim_fail(s, "creations: device %u takes what comes, and is not asked for buffer %#" PRIx64,
                  first->device, first->handle);
     }
+}
+
+/* ---- a worker that nobody starts ------------------------------------------------------------- */
+
+static struct {
+    const void *what; /* a device or a job; NULL: none */
+    uint64_t since_ns, era;
+} forgotten;
+
+/* A seal of one of its buffers waits for nothing but its worker. */
+static bool has_seal(const struct sim *s, const struct device *d)
+{
+    uint32_t cursor = 0;
+    const struct buffer *b;
+    bool any = false;
+    while (!any && (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL) {
+        any = b->device == d->index && b->seal_wanted && b->writers == 0 && b->move == MOVE_NONE;
+    }
+    return any;
+}
+
+/* Something waits for its worker, and none is to come. A device that was drained when the front
+ * began is "starting" until it rests, or is resumed. */
+static bool is_forgotten(const struct sim *s, const struct device *d)
+{
+    if (device_drains(d) || d->worker != 0) {
+        return false;
+    }
+    if (d->owner == NULL) {
+        return d->state == DEVICE_STARTING && s->f->listed;
+    }
+    return d->state == DEVICE_RESTING && !d->wanted && (d->jobs > 0 || has_seal(s, d));
+}
+
+/* The job may run on any device, and its tenant, which is apart, has a worker on none. */
+static bool is_homeless(const struct sim *s, const struct job *j)
+{
+    bool waits = j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL;
+    bool hope = false;
+    for (unsigned i = 0; waits && j->tenant->apart && i < s->f->device_count; i++) {
+        struct device *base = s->f->device[i];
+        const struct device *d = domain_of(j->tenant, base);
+        hope = hope || (device_serves(base) && !device_drains(base));
+        waits = d == NULL || device_drains(d) || (d->state == DEVICE_RESTING && !d->wanted);
+    }
+    return waits && hope;
+}
+
+/* The first in the list that waits so, or the one that did so at the last look. */
+static const void *find_forgotten(const struct sim *s, const void *last)
+{
+    const void *first = NULL;
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        first = is_forgotten(s, d) && (first == NULL || d == last) ? d : first;
+    }
+    for (const struct job *j = s->f->jobs; j != NULL; j = j->hh.next) {
+        first = is_homeless(s, j) && (first == NULL || j == last) ? j : first;
+    }
+    return first;
+}
+
+static void check_starts(struct sim *s)
+{
+    const void *what = find_forgotten(s, forgotten.what);
+    if (what == NULL || what != forgotten.what || forgotten.era != s->era) {
+        forgotten.what = what;
+        forgotten.since_ns = s->now_ns;
+        forgotten.era = s->era;
+        return;
+    }
+    if (s->now_ns > forgotten.since_ns + START_NS && s->now_ns > s->stalled_ns + START_NS &&
+        s->f->life <= FRONT_DRAINING && !memory_failed()) {
+        sim_fail(s, "starts: jobs or requests wait for a worker, and nobody starts one");
+    }
+}
+
+void waits_check_all(struct sim *s)
+{
+    check_creations(s);
+    check_starts(s);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
