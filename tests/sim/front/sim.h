@@ -536,8 +536,8 @@ struct sim_worker {
     uint64_t stream_ns[SIM_STREAMS]; /* when a job of the stream last ended; sim_load.c's */
     bool unread;                     /* the front may have frames to read */
     uint64_t told_era;               /* the front that knows that it has ended; 0: none */
-    uint64_t lost_era; /* the front that it told that its driver is lost; 0: none */
-    bool struck;       /* its end counts as a strike; rules/sim_conduct.c's */
+    uint64_t lost_era;               /* the front that it told that its driver is lost; 0: none */
+    bool struck;                     /* its end counts as a strike; rules/sim_conduct.c's */
 };
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);

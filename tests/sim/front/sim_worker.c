@@ -11,6 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_moves.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -755,6 +756,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     struct sim_inbox *in = calloc(1, sizeof *in);
     *in = (struct sim_inbox){.schema = schema, .data = bytes.data, .size = bytes.size};
     in->sent_ns = s->now_ns;
+    frames_once(s, x, in);
     for (int i = 0; fds != NULL && i < fds->count; i++) {
         in->fds.fd[in->fds.count++] = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
     }

@@ -1,7 +1,7 @@
 /*
  * Clients do not pay for each other: a tenant that asks for many tables delays another one by the
  * table under way and one more, and no request takes the work of more than a turn. A worker that is
- * to end is asked for no buffers.
+ * to end is asked for no buffers, and no worker twice for one that it has yet to make.
  */
 #include "tests/sim/front/rules/sim_fronts.h"
 
@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "daemon/front/model/crowd.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/sessions.h"
+#include "daemon/front/sched/hazard.h"
 #include "tests/sim/front/rules/sim_moves.h"
 
 #define WAITERS 512u
@@ -32,6 +34,7 @@ static struct {
     struct waiter waiter[WAITERS];
     bool crowded;
     uint64_t kept; /* answers, before the request */
+    bool apart;    /* the request has copies only, between buffers on two devices */
 } turns;
 
 void turns_begin(void)
@@ -74,10 +77,50 @@ static uint64_t kept(const struct sim *s, const struct sim_parcel *p)
     return x != NULL ? x->ops.count : 0;
 }
 
+/* It comes again. */
+static bool kept_already(const struct sim *s, const struct sim_parcel *p)
+{
+    struct session *x = s->f != NULL ? sessions_find(s->f, p->pipe) : NULL;
+    return x == NULL || op_find(x, p->request->seq) != NULL;
+}
+
+/* Where it will be when all jobs of now have run. */
+static unsigned place_of(const struct buffer *b)
+{
+    const struct buffer_use *last = b->roams ? hazard_last(b) : NULL;
+    return last != NULL && last->job->device != NULL ? last->job->device->index : b->device;
+}
+
+static bool copies_apart(const struct sim *s, const struct sim_job *j)
+{
+    bool apart = false;
+    bool only = j != NULL && j->steps > 0;
+    for (unsigned i = 0; only && i < j->steps; i++) {
+        const struct sim_step *t = &j->step[i];
+        only = t->op == OP_COPY && t->to != NULL && t->from != NULL;
+        const struct buffer *to = only ? idmap_get(&s->f->buffers, t->to->handle) : NULL;
+        const struct buffer *from = only ? idmap_get(&s->f->buffers, t->from->handle) : NULL;
+        apart = apart || (to != NULL && from != NULL && place_of(to) != place_of(from));
+    }
+    return only && apart;
+}
+
+/* A copy is how a client puts content on another device: no buffer moves for it. */
+static void check_apart(struct sim *s, const struct sim_parcel *p)
+{
+    struct session *x = sessions_find(s->f, p->pipe);
+    const struct op *o = turns.apart && x != NULL ? op_find(x, p->request->seq) : NULL;
+    if (o != NULL && o->job != 0 && !memory_failed()) {
+        sim_fail(s, "moves: request %" PRIu64 " of client %u copies between devices, and is a job",
+                 p->request->seq, p->request->client->index);
+    }
+}
+
 void turns_before(struct sim *s, const struct sim_parcel *p)
 {
     struct waiter *room = NULL;
     turns.kept = kept(s, p);
+    turns.apart = !kept_already(s, p) && copies_apart(s, p->request->job);
     if (!is_long(p->request)) {
         return;
     }
@@ -98,6 +141,7 @@ void turns_before(struct sim *s, const struct sim_parcel *p)
 void turns_after(struct sim *s, const struct sim_parcel *p)
 {
     uint64_t now = kept(s, p);
+    check_apart(s, p);
     if (now > 0 && now + TURN_UNITS < turns.kept) {
         sim_fail(s, "turns: a request of client %u takes %" PRIu64 " answers away at once",
                  p->request->client->index, turns.kept - now);
@@ -189,5 +233,19 @@ void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
     }
     if (schema == &schema_msg_f_buffer_seal) {
         check_move(s, msg);
+    }
+}
+
+/* A buffer that the worker has yet to make is asked for once. */
+void frames_once(struct sim *s, const struct sim_worker *x, const struct sim_inbox *last)
+{
+    bool asks =
+        last->schema == &schema_msg_f_buffer_create || last->schema == &schema_msg_f_buffer_restore;
+    for (const struct sim_inbox *in = x->inbox; in != NULL && asks && !memory_failed();
+         in = in->next) {
+        if (in->schema == last->schema && in->size == last->size && !x->lied &&
+            memcmp(in->data, last->data, in->size) == 0) {
+            sim_fail(s, "frame: worker %" PRIu64 " is asked for a buffer twice", x->id);
+        }
     }
 }

@@ -14,5 +14,7 @@ void turns_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns);
 /* A frame is on its way to the device's worker. */
 void frames_sent(struct sim *s, const struct device *d, struct sim_worker *x,
                  const struct schema *schema, const void *msg);
+/* The last of the frames that the worker has yet to take. */
+void frames_once(struct sim *s, const struct sim_worker *x, const struct sim_inbox *last);
 
 #endif
