@@ -219,13 +219,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
     return 0;
 }
 
-static bool on_unread(const struct link *l)
-{
-    (void)l;
-    return false;
-}
-
-static bool on_pressed(const struct link *l)
+static bool never(const struct link *l)
 {
     (void)l;
     return false;
@@ -339,8 +333,8 @@ static const struct front_io io = {
     .identified = on_identified,
     .close_pipe = on_close_pipe,
     .send = on_send,
-    .pressed = on_pressed,
-    .unread = on_unread,
+    .pressed = never,
+    .unread = never,
     .look = never_seen,
     .start_worker = on_worker,
     .name_worker = on_name,

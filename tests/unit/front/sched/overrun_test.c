@@ -297,8 +297,8 @@ START_TEST(a_starved_worker_keeps_its_device_from_nobody)
 }
 END_TEST
 
-/* A rival that came earlier, and went, says nothing about the job that runs now. */
-START_TEST(a_rival_that_went_does_not_count)
+/* A job of `bad`, long after a rival that came beside an earlier one, and went. */
+static struct job *begin_behind_a_rival(void)
 {
     begin();
     struct err e = ERR_INIT;
@@ -309,9 +309,15 @@ START_TEST(a_rival_that_went_does_not_count)
     fake_done(k, a, 0);
     fake_turn(k);
     fake_pass(NS_PER_S);
-    a = submit(bad, HARMLESS);
+    return submit(bad, HARMLESS);
+}
+
+/* A rival that came earlier, and went, says nothing about the job that runs now. */
+START_TEST(a_rival_that_went_does_not_count)
+{
+    struct job *a = begin_behind_a_rival();
     runs(a);
-    other = submit(good, HARMLESS);
+    struct job *other = submit(good, HARMLESS);
     pass(OVERRUN / 2);
     ck_assert_uint_eq(kills, 0);
     fake_done(k, a, 0);
@@ -325,17 +331,8 @@ END_TEST
 /* The same for a job of which no kernel is seen to run: others wait for it for as long. */
 START_TEST(an_earlier_rival_says_nothing_about_an_unseen_job)
 {
-    begin();
-    struct err e = ERR_INIT;
-    struct job *a = submit(bad, HARMLESS);
+    struct job *a = begin_behind_a_rival();
     struct job *other = submit(good, HARMLESS);
-    (void)err_set(&e, ERR_CANCELLED, "cancelled before it ran");
-    job_conclude(&k->f, other, JOB_CANCELLED, &e);
-    fake_done(k, a, 0);
-    fake_turn(k);
-    fake_pass(NS_PER_S);
-    a = submit(bad, HARMLESS);
-    other = submit(good, HARMLESS);
     pass(OVERRUN / 2);
     ck_assert_int_eq(other->state, JOB_QUEUED);
     pass(OVERRUN);
