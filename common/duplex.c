@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -449,6 +450,15 @@ static int take_record(struct duplex *d, struct frame_fds *ret_fds, struct err *
 static bool is_more(const struct duplex *d)
 {
     return d->rest.size > 0 || (d->in_ring && d->turn < DUPLEX_BATCH && ring_ready(&d->rings.in));
+}
+
+bool duplex_unread(const struct duplex *d)
+{
+    if (d->rest.size > 0 || d->in_ring) {
+        return d->rest.size > 0 || ring_ready(&d->rings.in);
+    }
+    struct pollfd socket = {.fd = d->fd, .events = POLLIN};
+    return poll(&socket, 1, 0) > 0 && (socket.revents & POLLIN) != 0;
 }
 
 int duplex_next(struct duplex *d, struct bytes *ret_frame, struct frame_fds *ret_fds, struct err *e)

@@ -128,6 +128,9 @@ void duplex_turn(struct duplex *d);
  * `failed`: a malformed packet; the next call returns the next frame. */
 int duplex_next(struct duplex *d, struct bytes *ret_frame, struct frame_fds *ret_fds,
                 struct err *e);
+/* Has the other end sent frames that duplex_next has yet to return? A system call, if there are no
+ * rings. */
+bool duplex_unread(const struct duplex *d);
 /* Ends a turn: releases the room of taken records, and rings this end's bell if frames are left. */
 void duplex_settle(struct duplex *d);
 void duplex_again(struct duplex *d); /* rings this end's bell */

@@ -14,6 +14,12 @@ void pipeline_init(struct front *f); /* fills the hooks and starts the loop's ha
 /* The loop's one timer fired: does the periodic work if front.wake_ns has come. */
 void pipeline_wake(struct front *f);
 
+/* ---- pipeline_start.c ---- */
+
+/* Until when a front that began to adopt then waits for the reports of workers: times for which it
+ * stood still do not count. 0: it waits no more. */
+uint64_t pipeline_adopts_until(const struct front *f, uint64_t began_ns);
+
 /* ---- pipeline_launcher.c ---- */
 
 /* Connects to the launcher or starts it, makes the compiler, and asks for the running workers.

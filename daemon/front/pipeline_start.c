@@ -86,11 +86,17 @@ static bool leaves_them(const struct front *f)
     return front_life_stops(f->life) || f->unadopted;
 }
 
+uint64_t pipeline_adopts_until(const struct front *f, uint64_t began_ns)
+{
+    uint64_t until = ns_add(began_ns + ADOPTION_NS, f->stood_ns);
+    return adopting(f) && front_now(f) < until && !leaves_them(f) ? until : 0;
+}
+
 static void await_adoption(struct front *f)
 {
-    uint64_t until = front_now(f) + ADOPTION_NS; /* without the time for which it stands still */
-    while (adopting(f) && front_now(f) < ns_add(until, f->stood_ns) && !leaves_them(f)) {
-        wake_at(f, ns_add(until, f->stood_ns));
+    uint64_t began = front_now(f);
+    for (uint64_t until; (until = pipeline_adopts_until(f, began)) != 0;) {
+        wake_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
     if (leaves_them(f)) {

@@ -192,7 +192,7 @@ struct job {
     unsigned external; /* how often it runs again after an external end of its worker */
     uint64_t input;    /* offset of its inputs in staging memory; RANGE_NONE: none */
     uint64_t output;   /* the same of its outputs */
-    bool late;         /* it was seen to be late (JOB_LATE_NS) */
+    uint64_t late_ns;  /* when it was first seen to be late (JOB_LATE_NS); 0: it was not */
 
     /* its answer: completion.c, conclude.c, history.c */
     enum job_answer answer; /* job_answer_step changes it */

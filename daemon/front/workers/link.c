@@ -1,6 +1,5 @@
 #include "daemon/front/workers/link.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -362,11 +361,7 @@ void link_rings_answered(struct link *l, uint64_t nonce, int code)
 
 bool link_unread(const struct link *l)
 {
-    if (l == NULL || !hears(l) || l->duplex.in_ring) {
-        return l != NULL && hears(l) && ring_ready(&l->duplex.rings.in);
-    }
-    struct pollfd socket = {.fd = l->duplex.fd, .events = POLLIN};
-    return poll(&socket, 1, 0) > 0 && (socket.revents & POLLIN) != 0;
+    return l != NULL && hears(l) && duplex_unread(&l->duplex);
 }
 
 bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience_ns)

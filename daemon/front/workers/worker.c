@@ -679,11 +679,12 @@ static void answer_overdue(struct front *f, struct job *j)
     wake_at(f, job_overdue_ns(j));
 }
 
-/* Has the worker's channel frames that were there when a job was found late? The loop reads some of
- * them in each turn. A worker that sends without end does not keep its job from being ended. */
-static bool is_unread(struct front *f, const struct device *d, uint64_t late_ns, uint64_t now)
+/* May the worker's channel have frames that were there when the front saw that a job is late? The
+ * loop reads some of them in each turn. One that sends without end saves its job for READ_NS only.
+ */
+static bool is_unread(struct front *f, const struct device *d, uint64_t seen_ns, uint64_t now)
 {
-    return now < ns_add(late_ns, READ_NS) && f->io.unread(d->link);
+    return now < ns_add(seen_ns, READ_NS) && f->io.unread(d->link);
 }
 
 /* A front that stood still may have the worker's word unread. So a job is answered only when it is
@@ -695,11 +696,16 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
         if (j->state != JOB_DISPATCHED || j->answer != ANSWER_OPEN) {
             continue;
         }
-        if (now >= late && j->late && !is_unread(f, d, late, now)) {
-            f->hooks.job_late(f, j, now);
+        if (now < late) {
+            j->late_ns = 0;
+            wake_at(f, late);
+        } else if (j->late_ns == 0) {
+            j->late_ns = now;
+            wake_at(f, now);
+        } else if (is_unread(f, d, j->late_ns, now)) {
+            wake_at(f, now);
         } else {
-            j->late = now >= late;
-            wake_at(f, j->late ? now : late);
+            f->hooks.job_late(f, j, now);
         }
     }
 }

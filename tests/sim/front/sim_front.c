@@ -42,7 +42,6 @@
 #define TURNS_BRIEF 4u /* turns that take no time */
 #define TURN_NS     (50 * NS_PER_US)
 #define GENERATIONS (1u << 20) /* of one front */
-#define ADOPTION_NS (5 * NS_PER_S)
 #define LANE_BATCH  32u
 #define POOR_SALT   26u
 #define FRONTS_GAP  (200 * NS_PER_MS)
@@ -481,34 +480,15 @@ bool front_alive(const struct sim *s)
     return s->f != NULL;
 }
 
-static bool adopts(const struct front *f)
-{
-    if (!f->listed) {
-        return true;
-    }
-    const struct device *d;
-    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
-        if (d->state == DEVICE_ADOPTING) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void front_gone(struct sim *s, bool again);
 
-/* Without the times for which the front stood still, which it counts when its timer fires. */
-static uint64_t adopt_until_ns(const struct sim *s)
-{
-    uint64_t until_ns = s->opened_ns + ADOPTION_NS + s->f->stood_ns;
-    return s->now_ns < until_ns || s->f->wake_ns > s->now_ns ? until_ns : NS_NEVER;
-}
-
-/* As adopt_all of pipeline_start.c: clients come when all workers have reported. */
+/* As adopt_all of pipeline_start.c: clients come when all workers have reported. The times for
+ * which the front stood still count when its timer fires. */
 static void await_adoption(struct sim *s)
 {
     struct front *f = s->f;
-    bool waits = f != NULL && adopts(f) && s->now_ns < adopt_until_ns(s) && !f->unadopted;
+    bool waits = f != NULL && !f->unadopted &&
+                 (pipeline_adopts_until(f, s->opened_ns) != 0 || f->wake_ns <= s->now_ns);
     if (s->accepts || f == NULL || waits) {
         return;
     }
@@ -532,6 +512,15 @@ static void await_adoption(struct sim *s)
     sim_log(s, "front %" PRIu64 " takes clients", s->era);
 }
 
+static void on_adoption_over(struct sim *s, const struct hap *h);
+
+static void await_longer(struct sim *s)
+{
+    uint64_t until_ns = pipeline_adopts_until(s->f, s->opened_ns);
+    uint64_t at_ns = until_ns != 0 ? until_ns : s->now_ns + NS_PER_MS;
+    sim_at(s, at_ns, on_adoption_over, NULL, s->era, 0);
+}
+
 static void on_adoption_over(struct sim *s, const struct hap *h)
 {
     if (h->a != s->era || s->f == NULL) {
@@ -539,9 +528,7 @@ static void on_adoption_over(struct sim *s, const struct hap *h)
     }
     await_adoption(s);
     if (!s->accepts && s->f != NULL) {
-        uint64_t until_ns = adopt_until_ns(s);
-        uint64_t at_ns = until_ns != NS_NEVER ? until_ns : s->now_ns + NS_PER_MS;
-        sim_at(s, at_ns, on_adoption_over, NULL, s->era, 0);
+        await_longer(s);
     }
 }
 
@@ -554,7 +541,7 @@ void front_open(struct sim *s)
     sim_log(s, "front %" PRIu64 " begins", s->era);
     s->opened_ns = s->now_ns;
     s->submitted_before = 0;
-    sim_at(s, s->now_ns + ADOPTION_NS, on_adoption_over, NULL, s->era, 0);
+    await_longer(s);
     launcher_lists(s);
     memory_fail(s->poor, false); /* while it adopts */
     memory_only(s->poor_size);

@@ -121,7 +121,7 @@ int fake_send(struct link *l, const struct schema *schema, const void *msg,
     return 0;
 }
 
-static bool never_pressed(const struct link *l)
+static bool never(const struct link *l)
 {
     (void)l;
     return false;
@@ -214,8 +214,8 @@ static const struct front_io fake_io = {
     .identified = no_pipe,
     .close_pipe = no_pipe,
     .send = fake_send,
-    .pressed = never_pressed,
-    .unread = never_pressed,
+    .pressed = never,
+    .unread = never,
     .look = never_seen,
     .start_worker = no_worker,
     .name_worker = no_name,

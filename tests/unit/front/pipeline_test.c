@@ -100,6 +100,27 @@ START_TEST(sleep_is_no_standstill)
 }
 END_TEST
 
+/* FAULT other: the machine is paused while gpud waits for the reports of workers from before
+ * required: they have as long as without the pause, and are kept
+ * defence: `front/pipeline_start.c`: pipeline_adopts_until
+ * mutants: adoption-still */
+START_TEST(a_standstill_takes_no_time_from_workers_that_are_taken_over)
+{
+    begin();
+    k->f.listed = false;
+    uint64_t began = fake_now();
+    uint64_t until = pipeline_adopts_until(&k->f, began);
+    ck_assert_uint_gt(until, began);
+    turn(fake_now() + 10 * NS_PER_MS);
+    fake_pass(60 * NS_PER_S);
+    turn(fake_now() - 1);
+    ck_assert_uint_eq(pipeline_adopts_until(&k->f, began), until + 60 * NS_PER_S);
+    fake_pass(until - began);
+    ck_assert_uint_eq(pipeline_adopts_until(&k->f, began), 0);
+    end();
+}
+END_TEST
+
 static struct session *lingering(uint8_t name, uint64_t ms)
 {
     const uint8_t id[PROTO_CLIENT_ID_BYTES] = {name};
@@ -155,5 +176,5 @@ START_TEST(drained_and_restarting_is_not_up)
 END_TEST
 
 SUITE_MAIN("pipeline", each_standstill_counts, it_began_behind_the_last_turn,
-           sleep_is_no_standstill, sessions_linger_longer_by_a_standstill,
-           drained_and_restarting_is_not_up)
+           sleep_is_no_standstill, a_standstill_takes_no_time_from_workers_that_are_taken_over,
+           sessions_linger_longer_by_a_standstill, drained_and_restarting_is_not_up)

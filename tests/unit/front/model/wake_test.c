@@ -623,6 +623,43 @@ START_TEST(a_deadline_that_passes_in_a_worker)
 }
 END_TEST
 
+static bool something_unread(const struct link *l)
+{
+    (void)l;
+    return true;
+}
+
+/* FAULT other: gpud stands still over a deadline, and what its worker says lies far behind
+ * required: it is read before the client hears that the job is late, within a second
+ * defence: `front/workers/worker.c`: check_deadlines
+ * mutants: late-backlog */
+START_TEST(all_that_was_sent_is_read_before_a_job_is_late)
+{
+    begin_worker();
+    bool (*nothing_unread)(const struct link *l) = k->f.io.unread;
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j = fake_job(k, 0);
+    uint64_t at = fake_now() + NS_PER_S;
+    uint64_t back = at + 60 * NS_PER_S;
+    j->deadline_ns = at;
+    fake_writes(j, b, 0, 64);
+    uint64_t id = fake_submit(k, j);
+    fake_turn(k);
+    k->device[0].beat_ns = back;
+    k->f.io.unread = something_unread;
+    worker_watch(&k->f, back, 0);
+    k->f.wake_ns = NS_NEVER;
+    worker_watch(&k->f, back + NS_PER_MS, 0);
+    ck_assert_uint_eq(k->answers[id], 0);
+    ck_assert_uint_eq(k->f.wake_ns, back + NS_PER_MS);
+    k->f.io.unread = _i == 0 ? nothing_unread : something_unread;
+    worker_watch(&k->f, back + (_i == 0 ? NS_PER_MS : NS_PER_S), 0);
+    ck_assert_uint_eq(k->answers[id], 1);
+    fake_done(k, j, 0);
+    end_worker(b);
+}
+END_TEST
+
 /* Of a worker that nobody else uses it is the end, as nothing else stops a kernel. */
 START_TEST(a_clients_limit_ends_a_worker_of_its_own)
 {
@@ -845,6 +882,7 @@ int main(void)
     tcase_add_loop_test(tcase, who_passes_its_limit_is_to_blame, 0, 4);
     tcase_add_loop_test(tcase, a_clients_limit_ends_its_answer_only, 0, 4);
     tcase_add_loop_test(tcase, a_deadline_that_passes_in_a_worker, 0, 2);
+    tcase_add_loop_test(tcase, all_that_was_sent_is_read_before_a_job_is_late, 0, 2);
     tcase_add_test(tcase, the_settings_limit_ends_the_worker);
     tcase_add_test(tcase, a_clients_limit_ends_a_worker_of_its_own);
     suite_add_tcase(suite, tcase);

@@ -180,7 +180,7 @@ static void end(struct market *m, struct job *j)
 {
     struct seller *s = &m->seller[j->session_id];
     uint64_t cost = shares_left(&m->f, j, now_ns - j->started_ns);
-    if (!j->late) {
+    if (j->late_ns == 0) {
         predict_learn(j, cost);
         s->had_ns += j->limit_ns;
         s->jobs++;
@@ -189,7 +189,7 @@ static void end(struct market *m, struct job *j)
             accuracy_note(&s->ends, j->trace_id - j->submitted_ns, now_ns - j->submitted_ns);
         }
     }
-    s->missed += j->late;
+    s->missed += j->late_ns != 0;
     turns_ended(j->device, j);
     charge_run(j, cost, false);
     job_leave_device(j);
@@ -276,8 +276,8 @@ static uint64_t next_of(const struct market *m, struct device *d)
             if (j->started_ns == 0) {
                 uint64_t idle_ns = m->seller[j->session_id].idle_ns;
                 j->started_ns = now_ns + idle_ns;
-                j->late = now_ns > j->deadline_ns; /* then it does not begin */
-                j->ceiling_ns = j->late ? 0 : idle_ns + j->ceiling_ns;
+                j->late_ns = now_ns > j->deadline_ns ? now_ns : 0; /* then it does not begin */
+                j->ceiling_ns = j->late_ns != 0 ? 0 : idle_ns + j->ceiling_ns;
             }
             uint64_t at = now_ns + j->ceiling_ns * base->line.streams;
             next = at < next ? at : next;

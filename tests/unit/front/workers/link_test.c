@@ -359,6 +359,20 @@ START_TEST(what_has_arrived_can_be_taken_at_once)
 }
 END_TEST
 
+START_TEST(what_is_not_delivered_is_unread)
+{
+    open_link(1024);
+    ck_assert(!link_unread(NULL));
+    ck_assert(!link_unread(link_here));
+    far_send(1, NULL);
+    ck_assert(link_unread(link_here));
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(frames, 1);
+    ck_assert(!link_unread(link_here));
+    close_link();
+}
+END_TEST
+
 /* ---- rings ----------------------------------------------------------------------------------- */
 
 static struct duplex far; /* the far end with rings */
@@ -775,6 +789,25 @@ START_TEST(beats_are_read_not_sent)
 END_TEST
 
 /* Each descriptor of an offer is lacking once: everything goes over the socket. */
+/* The loop takes a batch of the ring in a turn. */
+START_TEST(what_a_turn_leaves_in_the_ring_is_unread)
+{
+    enum { MANY = 1000 };
+    open_far(1024);
+    take_offer(0);
+    ck_assert(!link_unread(link_here));
+    for (unsigned i = 0; i < MANY; i++) {
+        far_ping(i, NULL);
+    }
+    while (frames < MANY) {
+        ck_assert(link_unread(link_here));
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    ck_assert(!link_unread(link_here));
+    close_far();
+}
+END_TEST
+
 START_TEST(without_descriptors_the_socket_does_it)
 {
     struct rlimit limit;
@@ -815,6 +848,7 @@ static TCase *rings_case(void)
     tcase_add_test(tc, a_bell_rung_for_nothing_is_heard_for_a_while);
     tcase_add_test(tc, a_link_with_rings_may_be_destroyed_in_its_callback);
     tcase_add_test(tc, beats_are_read_not_sent);
+    tcase_add_test(tc, what_a_turn_leaves_in_the_ring_is_unread);
     tcase_add_test(tc, without_descriptors_the_socket_does_it);
     return tc;
 }
@@ -836,6 +870,7 @@ int main(void)
     tcase_add_test(tc, a_message_too_long_for_a_frame);
     tcase_add_test(tc, a_link_may_be_destroyed_in_its_callback);
     tcase_add_test(tc, what_has_arrived_can_be_taken_at_once);
+    tcase_add_test(tc, what_is_not_delivered_is_unread);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, rings_case());
     SRunner *runner = srunner_create(suite);

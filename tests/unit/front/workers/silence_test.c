@@ -282,12 +282,6 @@ static bool something_unread(const struct link *l)
     return true;
 }
 
-static bool nothing_unread(const struct link *l)
-{
-    (void)l;
-    return false;
-}
-
 /* FAULT other: gpud stands still, and the end of a job lies behind more frames than a turn reads
  * required: it is read before the job is told that it ran too long, within a second
  * defence: `front/workers/worker.c`: is_unread
@@ -297,6 +291,7 @@ START_TEST(all_that_was_sent_is_read_before_a_job_is_overdue)
     struct device *d = begin_front('S');
     struct job *j = sends(d);
     d->patience_ns = 100 * NS_PER_S;
+    bool (*nothing_unread)(const struct link *l) = k->f.io.unread;
     k->f.io.unread = something_unread;
     job_set_state(j, JOB_RUNNING, now);
     watch_after(JOB_NS);
