@@ -32,7 +32,9 @@ bool descriptors_spare(void);
 void descriptor_close(int *fd);
 /* The same for a socket whose queue may contain descriptors that another process sent. Closing
  * those can take as long as their owner chose (SO_LINGER). This call does not wait for that, unless
- * the system has no close_range(2) or no thread. Blocks briefly, for a thread's start and end. */
+ * the system has no close_range(2) or no thread. Blocks briefly, for a thread's start and end. That
+ * thread has copies of all descriptors of the process, which end some time after this call: until
+ * then the other side of a descriptor that the process closes meanwhile does not see it closed. */
 void descriptor_close_at_once(int *fd);
 
 #endif
