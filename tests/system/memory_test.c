@@ -216,8 +216,8 @@ START_TEST(what_stays_stays)
     gpud_buffer other[2 * BUFFERS];
     gpud_buffer more = {0};
     gpud_client *c = begin(_i, 16, 60000, "stay_percent = 25\n");
-    gpud_buffer stays[3];
-    for (uint32_t i = 0; i < 3; i++) {
+    gpud_buffer stays[4];
+    for (uint32_t i = 0; i < 4; i++) {
         stays[i] = make(c, GPUD_BUFFER_STAY);
         write_words(c, stays[i], 1000 + i);
     }
@@ -225,7 +225,10 @@ START_TEST(what_stays_stays)
         other[i] = make(c, 0);
         write_words(c, other[i], i);
     }
-    ck_until(pool_of(c, "spilled") >= 11 * MIB);
+    ck_until(pool_of(c, "spilled") >= 12 * MIB);
+    /* a report of the worker that knows of this has all returns of the writes, too */
+    ck_gpud_ok(gpud_buffer_free(c, stays[3]));
+    ck_until(pool_of(c, "staying") == 3 * MIB);
     uint64_t returns = pool_of(c, "returns");
     for (uint32_t i = 0; i < 3; i++) {
         check_words(c, stays[i], 1000 + i);
